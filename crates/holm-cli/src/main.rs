@@ -1,0 +1,4 @@
+#![forbid(unsafe_code)]
+//! holm-cli.
+
+fn main() {}

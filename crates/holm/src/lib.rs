@@ -1,0 +1,2 @@
+#![forbid(unsafe_code)]
+//! The engine of Holm: everything that `holm` does, without a terminal or a command line.
