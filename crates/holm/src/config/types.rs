@@ -1,0 +1,254 @@
+//! The typed form of `guest.toml`.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything that is configured about one guest.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Config {
+    /// Name of the base the guest stands on. Never empty after [`super::parse`].
+    pub base: String,
+    /// Who is process 1.
+    pub init: Init,
+    /// What minimal init runs, with its arguments; empty for none.
+    pub command: Vec<String>,
+    /// What minimal init keeps running, in the order of the file.
+    pub services: Vec<Service>,
+    /// What `uname -m` says.
+    pub arch: Arch,
+    /// Host name inside; `None` means the guest's name.
+    pub hostname: Option<String>,
+    /// How to ask and wait for the guest's end.
+    pub stop: Stop,
+    /// Start at boot, and when; `None` means not.
+    pub autostart: Option<Autostart>,
+    /// Start again when init ends by itself.
+    pub restart: Restart,
+    /// Refuse `rm`.
+    pub protect: bool,
+    /// Processor limits.
+    pub cpu: Cpu,
+    /// Memory limits.
+    pub memory: Memory,
+    /// Limit on processes.
+    pub pids: Pids,
+    /// Network.
+    pub net: Net,
+    /// Host folders and files bound into the guest, in the order of the file.
+    pub mounts: Vec<BindMount>,
+    /// Host device nodes passed by name, each directly or deeper below `/dev`.
+    pub devices: Vec<PathBuf>,
+    /// Environment of init (or of the command and the services under minimal init).
+    pub env: BTreeMap<String, String>,
+    /// Resource limits of init, by their name in lower case (`nofile`).
+    pub rlimits: BTreeMap<String, Rlimit>,
+    /// Capabilities and permissions.
+    pub security: Security,
+    /// Public keys (whole lines of `authorized_keys`) that may log in as root.
+    pub ssh_keys: Vec<String>,
+}
+
+/// Who is process 1 of a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Init {
+    /// The base's own: systemd, sysvinit, `OpenRC`, runit.
+    #[default]
+    System,
+    /// Holm's own small init.
+    Minimal,
+}
+
+/// A service that minimal init runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// Its name, letters, digits, `-` and `_`.
+    pub name: String,
+    /// Program and arguments; never empty after [`super::parse`].
+    pub command: Vec<String>,
+    /// Start it again when it ends.
+    pub restart: Restart,
+}
+
+/// The machine that a guest's programs see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Arch {
+    /// The host's.
+    #[default]
+    Native,
+    /// 32-bit x86 by personality; only on `x86_64` hosts.
+    I686,
+}
+
+/// How a guest is asked to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stop {
+    /// Signal for init; `None` means the one its kind understands.
+    pub signal: Option<Signal>,
+    /// How long `stop` waits before it kills the guest.
+    pub timeout: Duration,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { signal: None, timeout: Duration::from_secs(30) }
+    }
+}
+
+/// A signal by number, 1 to 64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signal(pub i32);
+
+/// Start at the host's boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Autostart {
+    /// Guests start in rising order; equal ones together.
+    pub order: u32,
+}
+
+/// When something that ended by itself is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Restart {
+    /// Never.
+    #[default]
+    No,
+    /// When its exit status was not 0 or a signal killed it.
+    OnFailure,
+    /// Always.
+    Always,
+}
+
+/// Processor limits.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Cpu {
+    /// Weight against other guests, 1 to 10000; 100 is normal.
+    pub share: Option<u32>,
+    /// At most so many CPUs' time, as a number of CPUs (1.5).
+    pub cap: Option<f64>,
+    /// CPUs the guest may run on, in the kernel's list form (`0-3,6`).
+    pub set: Option<String>,
+}
+
+/// Memory limits, in bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memory {
+    /// Anonymous memory and page cache together.
+    pub limit: Option<u64>,
+    /// Swap, beyond `limit`.
+    pub swap: Option<u64>,
+    /// Size of `/dev/shm`.
+    pub shm: u64,
+    /// Locked memory of each process (`RLIMIT_MEMLOCK`).
+    pub lock: Option<u64>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { limit: None, swap: None, shm: 512 << 20, lock: None }
+    }
+}
+
+/// Limit on processes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pids {
+    /// Processes and threads together.
+    pub limit: Option<u64>,
+}
+
+/// Network of a guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Net {
+    /// Which stack the guest uses.
+    pub mode: NetMode,
+    /// Fixed addresses, at most one of IPv4 and one of IPv6; a missing one comes from the pool.
+    pub address: Vec<IpAddr>,
+    /// Ports of the host that lead to ports of the guest.
+    pub publish: Vec<Publish>,
+    /// Guests may talk to this guest, and it to them.
+    pub peers: bool,
+    /// Name servers; empty means the host's.
+    pub dns: Vec<IpAddr>,
+}
+
+impl Default for Net {
+    fn default() -> Self {
+        Self {
+            mode: NetMode::Private,
+            address: Vec::new(),
+            publish: Vec::new(),
+            peers: true,
+            dns: Vec::new(),
+        }
+    }
+}
+
+/// Which network stack a guest uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NetMode {
+    /// Its own, routed and behind the host's address.
+    #[default]
+    Private,
+    /// Its own, with a loopback interface only.
+    None,
+    /// The host's, unguarded.
+    Host,
+}
+
+/// One published port. A range in the file becomes one of these for each port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Publish {
+    /// The host's address to listen on; `None` means all.
+    pub host_ip: Option<IpAddr>,
+    /// The host's port, 1 to 65535.
+    pub host_port: u16,
+    /// The guest's port, 1 to 65535.
+    pub guest_port: u16,
+    /// Protocol.
+    pub proto: Proto,
+}
+
+/// Protocol of a published port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Proto {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+/// A host folder or file bound into a guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BindMount {
+    /// Absolute path on the host.
+    pub source: PathBuf,
+    /// Absolute path in the guest, without `..`.
+    pub target: PathBuf,
+    /// The guest cannot write there.
+    pub read_only: bool,
+}
+
+/// A resource limit in its kernel unit; [`Rlimit::UNLIMITED`] for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rlimit {
+    /// The limit in force.
+    pub soft: u64,
+    /// What a process may raise it to.
+    pub hard: u64,
+}
+
+impl Rlimit {
+    /// The kernel's `RLIM_INFINITY`.
+    pub const UNLIMITED: u64 = u64::MAX;
+}
+
+/// What a guest may do beyond the usual, or not even.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Security {
+    /// Changes to the default bounding set: `CAP_X` keeps one more, `-CAP_X` one less.
+    pub caps: Vec<String>,
+    /// The guest may run containers: a range of 2^18 ids.
+    pub nesting: bool,
+    /// Allow userfaultfd(2).
+    pub userfaultfd: bool,
+}
