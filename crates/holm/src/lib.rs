@@ -2,3 +2,4 @@
 //! The engine of Holm: everything that `holm` does, without a terminal or a command line.
 
 pub mod config;
+pub mod pool;

@@ -1,0 +1,184 @@
+//! Making processes, and moving them between namespaces.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+/// Namespaces and placement of a new process, as `clone3(2)` takes them.
+pub mod flags {
+    /// A new user namespace.
+    pub const NEWUSER: u64 = libc::CLONE_NEWUSER as u64;
+    /// A new pid namespace.
+    pub const NEWPID: u64 = libc::CLONE_NEWPID as u64;
+    /// A new host name and domain name.
+    pub const NEWUTS: u64 = libc::CLONE_NEWUTS as u64;
+    /// A new System V IPC and POSIX message queue namespace.
+    pub const NEWIPC: u64 = libc::CLONE_NEWIPC as u64;
+    /// A new network namespace.
+    pub const NEWNET: u64 = libc::CLONE_NEWNET as u64;
+    /// A new mount namespace.
+    pub const NEWNS: u64 = libc::CLONE_NEWNS as u64;
+    /// A new cgroup namespace.
+    pub const NEWCGROUP: u64 = libc::CLONE_NEWCGROUP as u64;
+    /// A new time namespace for the children to come.
+    pub const NEWTIME: u64 = 0x80;
+}
+
+/// `CLONE_INTO_CGROUP` of include/uapi/linux/sched.h, which libc has too narrow or not at all.
+const INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// Which side of a clone this is.
+#[derive(Debug)]
+pub enum Clone {
+    /// The new process.
+    Child,
+    /// The caller, with the new process's pid and a descriptor of it.
+    Parent {
+        /// The new process's id, as the caller sees it.
+        pid: i32,
+        /// Stays this process's even when its id is used again.
+        pidfd: OwnedFd,
+    },
+}
+
+/// Clones the calling process (memory is copied) into new namespaces, and into the cgroup that
+/// `cgroup` is the folder of.
+///
+/// The caller must have one thread: of several, only the calling one exists in the child, and a lock
+/// held by another would never be released there.
+pub fn clone(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Clone> {
+    debug_assert_eq!(threads(), Some(1), "clone from a process with several threads");
+    let mut pidfd: libc::c_int = -1;
+    // SAFETY: clone_args is plain data for which all zeros is a valid value.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = namespaces | libc::CLONE_PIDFD as u64;
+    args.pidfd = ptr::from_mut(&mut pidfd) as u64;
+    args.exit_signal = libc::SIGCHLD as u64;
+    if let Some(cgroup) = cgroup {
+        args.flags |= INTO_CGROUP;
+        args.cgroup = cgroup.as_raw_fd() as u64;
+    }
+    // SAFETY: without CLONE_VM the child runs on a copy of this memory; `args` outlives the call.
+    let pid = unsafe {
+        libc::syscall(libc::SYS_clone3, ptr::from_mut(&mut args), size_of::<libc::clone_args>())
+    };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Clone::Child),
+        pid => {
+            // SAFETY: the kernel stored a new descriptor, which nobody else owns.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            Ok(Clone::Parent { pid: i32::try_from(pid).unwrap_or(i32::MAX), pidfd })
+        }
+    }
+}
+
+/// How many threads the calling process has, where /proc tells.
+pub fn threads() -> Option<usize> {
+    std::fs::read_dir("/proc/self/task").ok().map(Iterator::count)
+}
+
+/// Leaves the namespaces of `namespaces` for new ones (see [`flags`]).
+pub fn unshare(namespaces: u64) -> io::Result<()> {
+    let wanted = libc::c_int::try_from(namespaces).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: namespaces concern the kernel's view only, no memory of this process.
+    check(unsafe { libc::unshare(wanted) })
+}
+
+/// Joins those namespaces of the process behind `pidfd` that `namespaces` names.
+pub fn join(pidfd: BorrowedFd<'_>, namespaces: u64) -> io::Result<()> {
+    let wanted = libc::c_int::try_from(namespaces).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: as for unshare.
+    check(unsafe { libc::setns(pidfd.as_raw_fd(), wanted) })
+}
+
+/// A descriptor of the user namespace of the process behind `pidfd` (Linux 6.11).
+pub fn user_namespace(pidfd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    namespace_of(pidfd, 9)
+}
+
+/// A descriptor of the pid namespace of the process behind `pidfd` (Linux 6.11).
+pub fn pid_namespace(pidfd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    namespace_of(pidfd, 5)
+}
+
+/// A descriptor of the network namespace of the process behind `pidfd` (Linux 6.11).
+pub fn net_namespace(pidfd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    namespace_of(pidfd, 4)
+}
+
+/// `PIDFD_GET_*_NAMESPACE` of include/uapi/linux/pidfd.h: `_IO(0xFF, number)`.
+fn namespace_of(pidfd: BorrowedFd<'_>, number: libc::c_ulong) -> io::Result<OwnedFd> {
+    let request = (0xff00 | number) as _;
+    // SAFETY: these requests take no argument and return a new descriptor.
+    let fd = unsafe { libc::ioctl(pidfd.as_raw_fd(), request, 0) };
+    check(fd)?;
+    // SAFETY: a descriptor that the kernel just made.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sets the uid and gid that file accesses are judged and new files are owned by.
+pub fn set_fs_ids(uid: u32, gid: u32) {
+    // SAFETY: changes credentials of the calling thread only. Neither call can fail for root, and
+    // neither reports failure (setfsuid(2)).
+    unsafe {
+        libc::setfsgid(gid);
+        libc::setfsuid(uid);
+    }
+}
+
+/// Marks every descriptor from `first` on as closed at exec.
+pub fn close_on_exec_from(first: u32) -> io::Result<()> {
+    const CLOEXEC: libc::c_uint = 4;
+    // SAFETY: marks descriptors, closes none.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, CLOEXEC) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// `PER_LINUX32` of include/uapi/linux/personality.h.
+const PER_LINUX32: libc::c_ulong = 0x0008;
+
+/// Says that this process's programs are 32-bit ones (`uname -m` prints i686).
+pub fn personality_32_bit() -> io::Result<()> {
+    // SAFETY: changes what uname and the address layout of later programs are.
+    check(unsafe { libc::personality(PER_LINUX32) })
+}
+
+/// Replaces the program by the file at `path` of the folder `dir` (or by `dir` itself, if `path` is
+/// empty). Returns only if that fails.
+pub fn exec(dir: BorrowedFd<'_>, path: &CStr, argv: &[&CStr], env: &[&CStr]) -> io::Error {
+    let pointers = |list: &[&CStr]| -> Vec<*const libc::c_char> {
+        list.iter().map(|word| word.as_ptr()).chain([ptr::null()]).collect()
+    };
+    let (argv, env) = (pointers(argv), pointers(env));
+    let flags = if path.is_empty() { libc::AT_EMPTY_PATH } else { 0 };
+    // SAFETY: both arrays end in a null pointer and, as the strings, live through the call.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            dir.as_fd().as_raw_fd(),
+            path.as_ptr(),
+            argv.as_ptr(),
+            env.as_ptr(),
+            flags,
+        );
+    }
+    io::Error::last_os_error()
+}
+
+/// Ends the process at once: no destructors, no buffers flushed. For children of [`clone()`].
+pub fn exit_now(status: i32) -> ! {
+    // SAFETY: ends the process; nothing of it remains to be unsound.
+    unsafe { libc::_exit(status) }
+}
+
+/// Gives the console `fd` to the calling session as its controlling terminal.
+pub fn set_controlling_terminal(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes an integer argument.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCSCTTY as _, 0) })
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

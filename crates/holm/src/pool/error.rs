@@ -1,0 +1,82 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Name;
+
+/// What can go wrong with the places and names of a Holm root.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name that Holm does not accept.
+    #[error(
+        "{name:?} cannot be a name: {reason}; use up to 63 letters, digits, '.', '_', '-', \
+         the first a letter or a digit"
+    )]
+    BadName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A guest that does not exist.
+    #[error("there is no guest {name}{}", nearest(name, known))]
+    NoGuest {
+        /// The guest asked for.
+        name: Name,
+        /// Those that exist.
+        known: Vec<Name>,
+    },
+    /// All instance numbers are taken by other roots.
+    #[error(
+        "all {count} instance numbers are taken by other Holm roots, see {}; \
+         remove a root that is no longer used, or put its guests into another",
+        folder.display()
+    )]
+    NoInstance {
+        /// Where they are kept.
+        folder: PathBuf,
+        /// How many there are.
+        count: u8,
+    },
+    /// All context ids of this root are taken.
+    #[error(
+        "no user id range is left: {count} guests have one each; \
+         remove a guest (`holm rm`), or put new ones into another root (--root)"
+    )]
+    NoIds {
+        /// How many are taken.
+        count: usize,
+    },
+    /// The kernel refused something.
+    #[error("cannot {what} {}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The kernel's words.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(what: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { what, path: path.to_owned(), source }
+    }
+}
+
+/// A closing clause that names the known name most like `wanted`, or all when they are few.
+fn nearest(wanted: &Name, known: &[Name]) -> String {
+    let similar = known.iter().find(|name| {
+        let (a, b) = (name.as_str(), wanted.as_str());
+        a.starts_with(b) || b.starts_with(a) || a.eq_ignore_ascii_case(b)
+    });
+    match (similar, known) {
+        (Some(name), _) => format!("; did you mean {name}?"),
+        (None, []) => "; there are none yet, `holm create` makes one".to_owned(),
+        (None, few) if few.len() <= 8 => {
+            let names: Vec<&str> = few.iter().map(Name::as_str).collect();
+            format!("; there are: {}", names.join(", "))
+        }
+        _ => "; `holm ls` lists them".to_owned(),
+    }
+}

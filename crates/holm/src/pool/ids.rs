@@ -1,0 +1,85 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use super::{Error, Name, Pool, Result};
+
+/// How many user ids a guest has: all that a 16-bit id can name.
+pub const RANGE: u32 = 1 << 16;
+
+/// How many ranges a guest that runs containers of its own has: a distribution gives its users the
+/// ids from 100000 on, 65536 each, which must fit inside.
+const NESTED_RANGES: u32 = 4;
+
+/// Context ids run from 1 to this: an instance's block of 2^26 ids holds 1024 ranges.
+pub const MAX_CONTEXT: u32 = 1023;
+
+/// The numbers by which the host tells a guest's processes, packets and files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Ids {
+    /// The context id, unique in its root.
+    pub context: u32,
+    /// The host's user and group id that is 0 inside.
+    pub base: u32,
+    /// How many ids follow it.
+    pub count: u32,
+}
+
+impl Ids {
+    /// The ids that context id `context` stands for.
+    pub fn new(instance: u8, context: u32, nesting: bool) -> Self {
+        let base = (u32::from(instance) << 26) + context * RANGE;
+        Self { context, base, count: if nesting { NESTED_RANGES * RANGE } else { RANGE } }
+    }
+
+    /// The whole range as a line of `/proc/PID/uid_map`.
+    pub fn map(&self) -> String {
+        format!("0 {} {}\n", self.base, self.count)
+    }
+}
+
+impl Pool {
+    /// Gives a guest a context id, which stays its own until [`Pool::release_ids`]: the first free
+    /// one from `first` on.
+    ///
+    /// Taking one is making a symbolic link in `ids/`: it succeeds for one guest only, and needs no
+    /// look at the others.
+    pub fn take_ids(&self, guest: &Name, nesting: bool, first: u32) -> Result<Ids> {
+        let width = if nesting { NESTED_RANGES } else { 1 };
+        let last = MAX_CONTEXT + 1 - width;
+        let first = (first.max(1) - 1) % last + 1;
+        for context in (first..=last).chain(1..first) {
+            if self.take_contexts(guest, context, width)? {
+                return Ok(Ids::new(self.instance(), context, nesting));
+            }
+        }
+        Err(Error::NoIds { count: MAX_CONTEXT as usize })
+    }
+
+    /// Takes `width` context ids from `first` on, all or none.
+    fn take_contexts(&self, guest: &Name, first: u32, width: u32) -> Result<bool> {
+        for id in first..first + width {
+            let link = self.id_link(id);
+            match symlink(format!("../guests/{guest}"), &link) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                    (first..id).for_each(|taken| drop(fs::remove_file(self.id_link(taken))));
+                    return Ok(false);
+                }
+                Err(error) => return Err(Error::io("make the link", &link, error)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Gives a guest's ids back.
+    pub fn release_ids(&self, ids: Ids) {
+        for id in ids.context..ids.context + ids.count / RANGE {
+            drop(fs::remove_file(self.id_link(id)));
+        }
+    }
+
+    fn id_link(&self, context: u32) -> PathBuf {
+        self.root().join("ids").join(context.to_string())
+    }
+}

@@ -1,0 +1,43 @@
+use std::fs::{File, OpenOptions};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::{Error, Result};
+
+/// A lock that is held until it is dropped, or its process ends.
+#[derive(Debug)]
+pub struct Lock(File);
+
+impl Lock {
+    /// Locks a folder.
+    pub(super) fn folder(path: &Path) -> Result<Self> {
+        Self::take(path, File::open(path))
+    }
+
+    /// Locks a file, made if need be.
+    pub(super) fn file(path: &Path) -> Result<Self> {
+        let options =
+            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).clone();
+        Self::take(path, options.open(path))
+    }
+
+    fn take(path: &Path, file: std::io::Result<File>) -> Result<Self> {
+        let file = file.map_err(|error| Error::io("open", path, error))?;
+        loop {
+            match flock(&file, FlockOperation::LockExclusive) {
+                Ok(()) => return Ok(Self(file)),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(Error::io("lock", path, errno.into())),
+            }
+        }
+    }
+}
+
+impl AsFd for Lock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

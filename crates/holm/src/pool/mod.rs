@@ -1,0 +1,215 @@
+//! Where everything lives: a Holm root, its locks, and the numbers that keep roots and guests apart.
+//!
+//! ```text
+//! /var/lib/holm/                  the root (--root, HOLM_ROOT), 0700
+//!   objects/ab/cdef…              file bodies, named by digest
+//!   bases/NAME/{base.toml,image}
+//!   guests/NAME/                  guest.toml, id, disk/{upper,work}, log, last
+//!   ids/C                         context id C is taken; a symbolic link to ../guests/NAME
+//!   lock/WHAT                     locks that concern the whole root
+//!   stage/{image,objects,disk,root}  mountpoints, empty on the host: used in private mount namespaces
+//! /run/holm/
+//!   instances/N                   symbolic link to the root that has instance number N
+//!   N/guests/NAME/monitor.sock
+//! ```
+
+mod error;
+mod ids;
+mod lock;
+mod name;
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+
+pub use error::Error;
+pub use ids::{Ids, MAX_CONTEXT, RANGE};
+pub use lock::Lock;
+pub use name::Name;
+
+/// The result of what this module does.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Instance numbers run from 1 to this: 27 blocks of 2^26 user ids lie between the ranges that
+/// distributions give to users and the one that systemd sets aside (from `0x7000_0000`).
+pub const INSTANCES: u8 = 27;
+
+/// The root that is used when neither `--root` nor `HOLM_ROOT` names another.
+pub const DEFAULT_ROOT: &str = "/var/lib/holm";
+
+const RUN: &str = "/run/holm";
+
+/// One Holm root.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    root: PathBuf,
+    run: PathBuf,
+    instance: u8,
+}
+
+impl Pool {
+    /// Opens the root, making it and taking an instance number for it at first use.
+    pub fn open(root: &Path) -> Result<Self> {
+        let root = match fs::canonicalize(root) {
+            Ok(root) => root,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => create(root)?,
+            Err(error) => return Err(Error::io("open the Holm root", root, error)),
+        };
+        if !root.join("stage/root").is_dir() {
+            create(&root)?;
+        }
+        let instance = instance_of(&root)?;
+        let run = Path::new(RUN).join(instance.to_string());
+        Ok(Self { root, run, instance })
+    }
+
+    /// The root's folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of what lives only while the host is up.
+    pub fn run_dir(&self) -> &Path {
+        &self.run
+    }
+
+    /// What tells this root's user ids, addresses, interfaces and tables from another root's.
+    pub fn instance(&self) -> u8 {
+        self.instance
+    }
+
+    /// The folder of shared file bodies.
+    pub fn objects_dir(&self) -> PathBuf {
+        self.root.join("objects")
+    }
+
+    /// The folder of a base.
+    pub fn base_dir(&self, base: &Name) -> PathBuf {
+        self.root.join("bases").join(base.as_str())
+    }
+
+    /// The folder of a guest.
+    pub fn guest_dir(&self, guest: &Name) -> PathBuf {
+        self.root.join("guests").join(guest.as_str())
+    }
+
+    /// The folder of a guest's sockets.
+    pub fn guest_run_dir(&self, guest: &Name) -> PathBuf {
+        self.run.join("guests").join(guest.as_str())
+    }
+
+    /// An empty folder to mount on, in a mount namespace of one's own.
+    pub fn stage(&self, what: &str) -> PathBuf {
+        self.root.join("stage").join(what)
+    }
+
+    /// The name of the control group that holds this root's guests.
+    pub fn group(&self) -> String {
+        if self.root == Path::new(DEFAULT_ROOT) {
+            "holm".to_owned()
+        } else {
+            format!("holm-{}", self.instance)
+        }
+    }
+
+    /// The names of all guests, sorted.
+    pub fn guests(&self) -> Result<Vec<Name>> {
+        names_in(&self.root.join("guests"))
+    }
+
+    /// The names of all bases, sorted.
+    pub fn bases(&self) -> Result<Vec<Name>> {
+        names_in(&self.root.join("bases"))
+    }
+
+    /// Locks a guest until the lock is dropped; waits while another process has it.
+    pub fn lock_guest(&self, guest: &Name) -> Result<Lock> {
+        let dir = self.guest_dir(guest);
+        match Lock::folder(&dir) {
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Err(Error::NoGuest { name: guest.clone(), known: self.guests()? })
+            }
+            other => other,
+        }
+    }
+
+    /// Takes the lock on something of the whole root; waits while another process has it.
+    pub fn lock(&self, what: &str) -> Result<Lock> {
+        Lock::file(&self.root.join("lock").join(what))
+    }
+}
+
+/// Makes the folders of a root, those that are missing.
+fn create(root: &Path) -> Result<PathBuf> {
+    let make = |dir: &Path, mode: u32| {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(mode)
+            .create(dir)
+            .map_err(|error| Error::io("make the folder", dir, error))
+    };
+    make(root, 0o700)?;
+    let folders = ["objects", "bases", "guests", "ids", "lock", "stage/image", "stage/objects"];
+    for folder in folders.into_iter().chain(["stage/disk", "stage/root"]) {
+        make(&root.join(folder), 0o755)?;
+    }
+    fs::canonicalize(root).map_err(|error| Error::io("open the Holm root", root, error))
+}
+
+/// Finds the root's instance number, or takes a free one.
+///
+/// A number is taken by making a symbolic link, which succeeds for one process only. The number is
+/// also kept in the root, so that it is the same after a reboot of the host unless it was taken since.
+fn instance_of(root: &Path) -> Result<u8> {
+    let instances = Path::new(RUN).join("instances");
+    let kept = root.join("instance");
+    let known = fs::read_to_string(&kept).ok().and_then(|text| text.trim().parse::<u8>().ok());
+    if let Some(number) = known
+        && fs::read_link(instances.join(number.to_string())).is_ok_and(|target| target == root)
+    {
+        return Ok(number);
+    }
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(&instances)
+        .map_err(|error| Error::io("make the folder", &instances, error))?;
+    let _lock = Lock::folder(&instances)?;
+    let first = known.or((root == Path::new(DEFAULT_ROOT)).then_some(1));
+    for number in first.into_iter().chain((1..=INSTANCES).rev()) {
+        let link = instances.join(number.to_string());
+        if fs::read_link(&link).is_ok_and(|other| other != root && other.join("stage").is_dir()) {
+            continue;
+        }
+        let _ = fs::remove_file(&link);
+        symlink(root, &link).map_err(|error| Error::io("make the link", &link, error))?;
+        write(&kept, &format!("{number}\n"))?;
+        return Ok(number);
+    }
+    Err(Error::NoInstance { folder: instances, count: INSTANCES })
+}
+
+/// Writes a file such that a reader sees the old text or the new, and a crash leaves one of them.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = folder.join(format!(".{file_name}.{}", std::process::id()));
+    let store = || -> std::io::Result<()> {
+        fs::write(&new, text)?;
+        fs::File::open(&new)?.sync_all()?;
+        fs::rename(&new, path)?;
+        fs::File::open(folder)?.sync_all()
+    };
+    store().map_err(|error| {
+        let _ = fs::remove_file(&new);
+        Error::io("write the file", path, error)
+    })
+}
+
+fn names_in(folder: &Path) -> Result<Vec<Name>> {
+    let entries = fs::read_dir(folder).map_err(|error| Error::io("list", folder, error))?;
+    let mut names: Vec<Name> =
+        entries.filter_map(|entry| Name::new(entry.ok()?.file_name().to_str()?).ok()).collect();
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,85 @@
+use std::fmt;
+
+use super::Error;
+
+/// The name of a guest or a base: safe as a file name, a control group and a host name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(String);
+
+impl Name {
+    /// A host name may have 63 characters (RFC 1035), so a guest's name may.
+    pub const MAX: usize = 63;
+
+    /// Checks and takes a name.
+    pub fn new(name: &str) -> Result<Self, Error> {
+        let bad = |reason| Err(Error::BadName { name: shorten(name), reason });
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        match name.chars().next() {
+            None => bad("it is empty"),
+            Some(_) if name.len() > Self::MAX => bad("it is too long"),
+            Some(_) if !name.chars().all(allowed) => bad("it has a character that is not allowed"),
+            Some(first) if !first.is_ascii_alphanumeric() => {
+                bad("its first character is not allowed")
+            }
+            Some(_) => Ok(Self(name.to_owned())),
+        }
+    }
+
+    /// The name itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl serde::Serialize for Name {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+fn shorten(name: &str) -> String {
+    if name.chars().count() <= 80 {
+        return name.to_owned();
+    }
+    name.chars().take(77).chain("...".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepts_what_is_safe_everywhere() {
+        for name in ["a", "web", "web-1", "db_2.example", "9", &"x".repeat(63)] {
+            assert_eq!(Name::new(name).unwrap().as_str(), name);
+        }
+    }
+
+    #[test]
+    fn refuses_the_rest_and_says_why() {
+        let long = "x".repeat(300);
+        for (name, reason) in [
+            ("", "empty"),
+            (".", "first character"),
+            ("..", "first character"),
+            ("-a", "first character"),
+            (".new-1", "first character"),
+            ("a/b", "not allowed"),
+            ("../a", "not allowed"),
+            ("a b", "not allowed"),
+            ("a\0", "not allowed"),
+            ("ü", "not allowed"),
+            (&long, "too long"),
+        ] {
+            let message = Name::new(name).unwrap_err().to_string();
+            assert!(message.contains(reason), "{name:?}: {message}");
+            assert!(message.len() < 260, "{message}");
+        }
+    }
+}
