@@ -7,3 +7,4 @@
 
 pub mod mount;
 pub mod process;
+pub mod seccomp;
