@@ -4,3 +4,4 @@
 pub mod config;
 pub mod pool;
 pub mod security;
+pub mod cgroup;
