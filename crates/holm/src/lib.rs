@@ -1,7 +1,8 @@
 #![forbid(unsafe_code)]
 //! The engine of Holm: everything that `holm` does, without a terminal or a command line.
 
+pub mod cgroup;
 pub mod config;
 pub mod pool;
 pub mod security;
-pub mod cgroup;
+pub mod system;

@@ -26,5 +26,7 @@ pub const MASKED_DIRS: &[&str] = &[
     "/sys/kernel/boot_params",
 ];
 
-/// Folders made read-only: none. What a guest can write below /proc/sys is of its own namespaces.
-pub const READ_ONLY: &[&str] = &[];
+/// Filesystems mounted read-only: /sys, as systemd's container interface wants it, so that udevd (8 MiB
+/// in each guest) and its triggers stay off. Nothing below it is the guest's but its interfaces, which
+/// netlink sets. /proc stays writable: what a guest can write below /proc/sys is of its own namespaces.
+pub const READ_ONLY: &[&str] = &["/sys"];
