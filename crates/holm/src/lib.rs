@@ -3,6 +3,7 @@
 
 pub mod cgroup;
 pub mod config;
+pub mod monitor;
 pub mod pool;
 pub mod security;
 pub mod system;
