@@ -1,12 +1,13 @@
 //! One file per topic; each has a table `TESTS`.
 
+mod cgroup;
 mod machine;
 
 use crate::test::Test;
 
 /// Every test, in the order of the topics.
 pub fn all() -> Vec<Test> {
-    [machine::TESTS].concat()
+    [machine::TESTS, cgroup::life::TESTS, cgroup::limits::TESTS, cgroup::live::TESTS].concat()
 }
 
 /// The shared bases that the tests ask for, each once.

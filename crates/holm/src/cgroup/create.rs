@@ -144,6 +144,12 @@ pub(super) fn limit_error(setting: &Setting, path: &str, value: &str, e: Errno) 
     Error::Unsupported { key, why }
 }
 
+/// A limit below what a running guest holds on to.
+pub(super) fn in_use(key: &'static str, value: &str) -> Error {
+    let why = "the guest uses more than that now, and not enough of it can be dropped or swapped out; a lower limit would end its processes";
+    Error::Invalid { key, value: value.to_owned(), why: why.to_owned() }
+}
+
 /// Lets the guest use the common controllers for its own services (systemd wants them).
 fn delegate_controllers(layout: &Layout, group: &str, path: &str, dir: &OwnedFd) -> Result<()> {
     let common: Vec<_> = layout.v2_common().collect();
@@ -191,12 +197,7 @@ fn enable(root: &OwnedFd, group: &str, controllers: &[Controller]) -> Result<()>
                 write_file(root, SUBTREE, &text).and_then(|()| write_file(root, &file, &text));
         }
         written.map_err(|e| match e {
-            Errno::BUSY => Error::Unsupported {
-                key: "a limit",
-                why: format!(
-                    "the cgroup that is the root here holds processes itself, and {file} can turn on controllers only when it holds none; move them to a child cgroup (systemd as init does so)"
-                ),
-            },
+            Errno::BUSY => Error::Occupied { path: file.clone() },
             e => Error::io("turn on controllers in", file.clone(), e),
         })?;
     }

@@ -20,6 +20,14 @@ pub enum Error {
         "no cgroup v2 hierarchy is mounted; mount one (mount -t cgroup2 none /sys/fs/cgroup) or boot with systemd.unified_cgroup_hierarchy=1"
     )]
     NoV2,
+    /// Controllers cannot be turned on, because of processes beside the group of guests.
+    #[error(
+        "cannot turn on cgroup controllers in {path}: that cgroup holds processes itself; move them to a child cgroup, as systemd does when it is init"
+    )]
+    Occupied {
+        /// The file that was written.
+        path: String,
+    },
     /// The guest's cgroup already holds processes.
     #[error("cgroup {path} already holds processes: {}; stop the guest first", list(.pids))]
     Populated {

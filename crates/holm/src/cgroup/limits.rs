@@ -25,6 +25,10 @@ const PERIOD: u32 = 100_000;
 /// The smallest quota that the kernel takes, in microseconds (`min_cfs_quota_period`).
 const QUOTA_MIN: f64 = 1_000.0;
 
+/// Below this no init starts: what the kernel itself charges for a process (page tables, stacks, the
+/// first pages of each file it reads) is about 0.5 MiB, and it is charged in batches.
+const MEMORY_MIN: u64 = 1 << 20;
+
 /// One value for one file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Setting {
@@ -66,6 +70,16 @@ impl Limits {
                 value: format!("{set:?}"),
                 why,
             })?;
+        }
+        match self.memory {
+            Some(memory) if memory < MEMORY_MIN => {
+                return wrong(
+                    "memory.limit",
+                    memory.to_string(),
+                    "too small to start anything; 1M is the least, and systemd wants 32M",
+                );
+            }
+            _ => {}
         }
         if self.pids == Some(0) {
             return wrong("pids.limit", "0".to_owned(), "not even init could start");

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use rustix::fs::CWD;
 use rustix::io::Errno;
 
-use super::create::{limit_error, make_v1_dir, write_v2};
+use super::create::{in_use, limit_error, make_v1_dir, write_v2};
 use super::files::{open_dir, read_file, write_file};
-use super::layout::open_root;
+use super::layout::{Controller, open_root};
 use super::limits::{Limits, Setting};
 use super::{Error, GuestCgroup, Result, walk};
 
@@ -24,6 +25,9 @@ impl GuestCgroup {
         let (group, _) = self.path.split_once('/').unwrap_or(("", &self.path));
         for setting in limits.v2().iter().filter(|setting| self.layout.on_v2(setting.controller)) {
             if setting.value.is_some() {
+                if let (Some(memory), "memory.max") = (limits.memory, setting.file) {
+                    self.make_room(memory)?;
+                }
                 write_v2(&self.layout, group, &self.path, &self.dir, setting)?;
             } else {
                 self.tell(setting, write_file(&self.dir, setting.file, setting.none))?;
@@ -37,9 +41,28 @@ impl GuestCgroup {
             let here: Vec<&Setting> =
                 settings.iter().filter(|setting| self.on_v1_root(setting, root)).collect();
             let needed = wanted.iter().any(|setting| self.on_v1_root(setting, root));
-            self.set_v1(root, group, &here, needed)?;
+            self.set_v1(root, group, &here, needed, limits.memory)?;
         }
         Ok(())
+    }
+
+    /// Before memory is limited below what the guest uses: gets the kernel to drop or swap out what it can.
+    /// v1 does that itself and refuses the limit if it cannot; v2 would take it and kill.
+    fn make_room(&self, limit: u64) -> Result<()> {
+        let over = || Ok(self.usage()?.memory.unwrap_or(0).saturating_sub(limit));
+        let excess = over()?;
+        if excess == 0 {
+            return Ok(());
+        }
+        // EAGAIN: it could not reclaim all of it. What counts is what is left.
+        let _ = write_file(&self.dir, "memory.reclaim", &excess.to_string());
+        if over()? == 0 { Ok(()) } else { Err(in_use("memory.limit", &limit.to_string())) }
+    }
+
+    /// v1 does not count what a process allocated before it joined. A limit below that would be a lie.
+    fn check_held(&self, limit: u64) -> Result<()> {
+        let held: u64 = self.pids()?.into_iter().map(held_by).sum();
+        if held <= limit { Ok(()) } else { Err(in_use("memory.limit", &limit.to_string())) }
     }
 
     fn on_v1_root(&self, setting: &Setting, root: &Path) -> bool {
@@ -47,10 +70,24 @@ impl GuestCgroup {
     }
 
     /// Sets the limits of one v1 hierarchy, which the guest joins now if it was not in it.
-    fn set_v1(&self, root: &Path, group: &str, settings: &[&Setting], needed: bool) -> Result<()> {
+    fn set_v1(
+        &self,
+        root: &Path,
+        group: &str,
+        settings: &[&Setting],
+        needed: bool,
+        memory: Option<u64>,
+    ) -> Result<()> {
         let (dir, joins) = match open_dir(open_root(root)?, &self.path) {
             Ok(dir) => (dir, false),
-            Err(Errno::NOENT) if needed => (make_v1_dir(root, group, &self.path)?, true),
+            Err(Errno::NOENT) if needed => {
+                if let (Some(memory), true) =
+                    (memory, self.layout.v1(Controller::Memory) == Some(root))
+                {
+                    self.check_held(memory)?;
+                }
+                (make_v1_dir(root, group, &self.path)?, true)
+            }
             Err(Errno::NOENT) => return Ok(()),
             Err(e) => {
                 return Err(Error::io(
@@ -119,6 +156,17 @@ impl GuestCgroup {
         }
         Err(fail(Errno::AGAIN))
     }
+}
+
+/// Bytes of memory that a process holds and that no file backs; 0 when it has ended.
+fn held_by(pid: i32) -> u64 {
+    let status = read_file(CWD, &format!("/proc/{pid}/status")).unwrap_or_default();
+    let kib = |key| {
+        status.lines().find_map(|line: &str| {
+            line.strip_prefix(key)?.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+        })
+    };
+    kib("RssAnon:").unwrap_or(0) * 1024
 }
 
 fn write_v1_setting(dir: &OwnedFd, setting: &Setting) -> rustix::io::Result<()> {

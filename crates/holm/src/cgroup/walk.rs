@@ -6,11 +6,10 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, FileType, RawDir, unlinkat};
+use rustix::fs::{AtFlags, CWD, FileType, RawDir, rmdir, unlinkat};
 use rustix::io::{Errno, Result as SysResult};
 
 use super::files::{open_dir, read_file};
-use super::layout::open_root;
 use super::{Error, Result};
 
 /// The names of the cgroups in one; guests may choose any bytes.
@@ -95,22 +94,20 @@ pub(super) fn pids(top: &OwnedFd) -> SysResult<Vec<i32>> {
 /// v1 cgroup a moment after their parent saw them end, and v1 has no event for it: hence the short pauses.
 pub(super) fn remove_v1(root: &Path, path: &str) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(1);
-    let at = open_root(root)?;
+    let full = root.join(path);
     let mut tries = 1000;
     loop {
-        match unlinkat(&at, path, AtFlags::REMOVEDIR) {
+        match rmdir(&full) {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             Err(Errno::BUSY) if tries > 0 => {
                 tries -= 1;
                 std::thread::sleep(PAUSE);
             }
             Err(Errno::BUSY) => {
-                let pids = open_dir(&at, path).and_then(|dir| pids(&dir)).unwrap_or_default();
-                return Err(Error::Populated { path: root.join(path).display().to_string(), pids });
+                let pids = open_dir(CWD, &full).and_then(|dir| pids(&dir)).unwrap_or_default();
+                return Err(Error::Populated { path: full.display().to_string(), pids });
             }
-            Err(e) => {
-                return Err(Error::io("remove cgroup", root.join(path).display().to_string(), e));
-            }
+            Err(e) => return Err(Error::io("remove cgroup", full.display().to_string(), e)),
         }
     }
 }

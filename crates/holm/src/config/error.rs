@@ -1,11 +1,9 @@
 //! What can be wrong with a `guest.toml` or with a change to one.
 
-use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
 
 /// A mistake, and where it stands.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A mistake in a file.
     #[error("{origin}:{line}:{column}: {message}")]
@@ -28,14 +26,6 @@ pub enum Error {
         change: String,
         /// What is wrong, and what would be right.
         message: String,
-    },
-    /// A file that cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The kernel's words.
-        source: io::Error,
     },
 }
 
@@ -63,7 +53,7 @@ impl Error {
     pub fn excerpt(&self) -> Option<&str> {
         match self {
             Self::File { excerpt, .. } => Some(excerpt),
-            Self::Change { .. } | Self::Read { .. } => None,
+            Self::Change { .. } => None,
         }
     }
 }

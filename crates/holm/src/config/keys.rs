@@ -156,7 +156,7 @@ const ALIASES: [(&str, &str); 22] = [
 ];
 
 /// The sentence for a name that is no key.
-pub fn unknown(name: &str) -> String {
+pub(super) fn unknown(name: &str) -> String {
     if is_group(name) {
         let inside: Vec<&str> = KEYS
             .iter()
