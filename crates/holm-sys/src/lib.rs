@@ -12,6 +12,8 @@ pub mod exec;
 #[cfg(feature = "std")]
 pub mod mount;
 #[cfg(feature = "std")]
+pub mod packet;
+#[cfg(feature = "std")]
 pub mod process;
 #[cfg(feature = "std")]
 pub mod seccomp;

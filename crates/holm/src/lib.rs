@@ -4,6 +4,7 @@
 pub mod cgroup;
 pub mod config;
 pub mod monitor;
+pub mod net;
 pub mod pool;
 pub mod security;
 pub mod system;

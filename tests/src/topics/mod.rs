@@ -2,12 +2,14 @@
 
 mod cgroup;
 mod machine;
+mod net;
 
 use crate::test::Test;
 
 /// Every test, in the order of the topics.
 pub fn all() -> Vec<Test> {
-    [machine::TESTS, cgroup::life::TESTS, cgroup::limits::TESTS, cgroup::live::TESTS].concat()
+    [machine::TESTS, cgroup::life::TESTS, cgroup::limits::TESTS, cgroup::live::TESTS, net::TESTS]
+        .concat()
 }
 
 /// The shared bases that the tests ask for, each once.
