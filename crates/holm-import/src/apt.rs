@@ -1,0 +1,82 @@
+//! Where the host gets its packages from.
+
+use std::process::Command;
+
+use crate::error::{Error, Result};
+
+/// Suites that have updates and security updates under these names.
+const RELEASES: [&str; 7] =
+    ["bullseye", "bookworm", "trixie", "forky", "oldstable", "stable", "testing"];
+const FORMAT: &str = "$(CREATED_BY)|$(ORIGIN)|$(LABEL)|$(RELEASE)|$(COMPONENT)|$(REPO_URI)";
+
+/// The lines of a sources.list for `suite`, from the host's mirrors.
+pub fn sources(suite: &str) -> Result<Vec<String>> {
+    let output = Command::new("apt-get")
+        .args(["indextargets", "--format", FORMAT])
+        .output()
+        .map_err(Error::io("start", std::path::Path::new("apt-get")))?;
+    let lines = from_targets(suite, &String::from_utf8_lossy(&output.stdout));
+    if lines.is_empty() {
+        let reason = "apt on this host knows no Debian mirror; run `apt update`, or name one with \
+                      --mirror http://deb.debian.org/debian";
+        return Err(Error::source(format!("debootstrap:{suite}"), reason));
+    }
+    Ok(lines)
+}
+
+/// The same from what `apt-get indextargets` prints, one line of [`FORMAT`] per index.
+fn from_targets(suite: &str, targets: &str) -> Vec<String> {
+    let mirror = |label: &str| {
+        targets.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split('|').collect();
+            match fields.as_slice() {
+                ["Packages", "Debian", l, release, "main", uri]
+                    // Backports are another archive on many mirrors.
+                    if *l == label && !release.contains("backports") => Some((*uri).to_owned()),
+                _ => None,
+            }
+        })
+    };
+    let Some(main) = mirror("Debian") else { return Vec::new() };
+    let mut lines = vec![format!("deb {main} {suite} main")];
+    if RELEASES.contains(&suite) {
+        lines.push(format!("deb {main} {suite}-updates main"));
+        if let Some(security) = mirror("Debian-Security") {
+            lines.push(format!("deb {security} {suite}-security main"));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::from_targets;
+
+    const TARGETS: &str = "\
+Packages|cloud-sdk-bookworm|cloud-sdk-bookworm|cloud-sdk-bookworm|main|https://packages.example/apt/
+Packages|Debian Backports|Debian Backports|bookworm-backports|main|http://other.example/debian/
+Packages|Debian|Debian|bookworm|main|http://mirror.example/debian/
+Translations|Debian|Debian|bookworm|main|http://mirror.example/debian/
+Packages|Debian|Debian|bookworm-updates|main|http://mirror.example/debian/
+Packages|Debian|Debian-Security|bookworm-security|main|http://security.example/debian-security/
+";
+
+    #[test]
+    fn hosts_mirror_with_another_suite() {
+        assert_eq!(
+            from_targets("trixie", TARGETS),
+            [
+                "deb http://mirror.example/debian/ trixie main",
+                "deb http://mirror.example/debian/ trixie-updates main",
+                "deb http://security.example/debian-security/ trixie-security main",
+            ]
+        );
+        assert_eq!(from_targets("sid", TARGETS), ["deb http://mirror.example/debian/ sid main"]);
+    }
+
+    #[test]
+    fn no_mirror() {
+        assert!(from_targets("trixie", "").is_empty());
+        assert!(from_targets("trixie", "Packages|Ubuntu|Ubuntu|noble|main|http://x/\n").is_empty());
+    }
+}

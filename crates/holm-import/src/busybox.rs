@@ -1,0 +1,136 @@
+//! A small tree around the host's static busybox.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use composefs::tree::{LeafContent, RegularFile, Stat};
+
+use crate::elf;
+use crate::error::{Error, Result};
+use crate::objects::{Objects, PIECE};
+use crate::tree::Tree;
+
+const PLACES: [&str; 4] =
+    ["/bin/busybox", "/usr/bin/busybox", "/usr/local/bin/busybox", "/sbin/busybox"];
+
+const FOLDERS: [(&str, u32); 17] = [
+    ("bin", 0o755),
+    ("dev", 0o755),
+    ("etc", 0o755),
+    ("home", 0o755),
+    ("mnt", 0o755),
+    ("proc", 0o555),
+    ("root", 0o700),
+    ("run", 0o755),
+    ("sbin", 0o755),
+    ("sys", 0o555),
+    ("tmp", 0o1777),
+    ("usr/bin", 0o755),
+    ("usr/sbin", 0o755),
+    ("var/log", 0o755),
+    ("var/spool", 0o755),
+    ("var/tmp", 0o1777),
+    ("var/www", 0o755),
+];
+
+const FILES: [(&str, u32, &str); 9] = [
+    (
+        "etc/passwd",
+        0o644,
+        "root:x:0:0:root:/root:/bin/sh\n\
+         daemon:x:1:1:daemon:/usr/sbin:/bin/false\n\
+         nobody:x:65534:65534:nobody:/:/bin/false\n",
+    ),
+    ("etc/group", 0o644, "root:x:0:\ndaemon:x:1:\ntty:x:5:\nnogroup:x:65534:\n"),
+    (
+        "etc/shadow",
+        0o600,
+        "root:*:19000:0:99999:7:::\ndaemon:*:19000:0:99999:7:::\nnobody:*:19000:0:99999:7:::\n",
+    ),
+    ("etc/shells", 0o644, "/bin/sh\n"),
+    ("etc/hosts", 0o644, "127.0.0.1 localhost\n::1 localhost\n"),
+    (
+        "etc/profile",
+        0o644,
+        "export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n",
+    ),
+    ("etc/inittab", 0o644, "::respawn:-/bin/sh\n::ctrlaltdel:/sbin/reboot\n"),
+    ("etc/os-release", 0o644, "ID=busybox\nNAME=BusyBox\nPRETTY_NAME=\"BusyBox\"\n"),
+    ("var/www/index.html", 0o644, "It works.\n"),
+];
+
+/// Builds the tree.
+pub fn run(tree: &mut Tree, objects: &mut Objects) -> Result<()> {
+    let path = find()?;
+    let mut file = File::open(&path).map_err(Error::io("open", &path))?;
+    let time = file.metadata().map_err(Error::io("look at", &path))?.mtime();
+    // The same busybox gives the same image, whenever it is imported.
+    let stat = |mode| Stat {
+        st_mode: mode,
+        st_uid: 0,
+        st_gid: 0,
+        st_mtim_sec: time,
+        st_mtim_nsec: 0,
+        xattrs: BTreeMap::new(),
+    };
+    for (folder, mode) in [("", 0o755), ("usr", 0o755), ("var", 0o755)].into_iter().chain(FOLDERS) {
+        tree.folder(folder.as_bytes(), stat(mode))?;
+    }
+    for (name, mode, text) in FILES {
+        let mut body = objects.body();
+        body.data(text.as_bytes())?;
+        tree.file(name.as_bytes(), stat(mode), LeafContent::Regular(body.end()?))?;
+    }
+    let content = store(&mut file, &path, objects)?;
+    tree.file(b"bin/busybox", stat(0o755), LeafContent::Regular(content))?;
+    for applet in applets(&path)? {
+        if applet != "bin/busybox" && tree.find(applet.as_bytes()).is_none() {
+            let link = LeafContent::Symlink(OsStr::new("/bin/busybox").into());
+            tree.file(applet.as_bytes(), stat(0o777), link)?;
+        }
+    }
+    Ok(())
+}
+
+fn store(
+    file: &mut File,
+    path: &Path,
+    objects: &mut Objects,
+) -> Result<RegularFile<composefs::fsverity::Sha256HashValue>> {
+    let mut body = objects.body();
+    let mut buffer = vec![0; PIECE];
+    loop {
+        match file.read(&mut buffer).map_err(Error::io("read", path))? {
+            0 => return body.end(),
+            n => body.data(&buffer[..n])?,
+        }
+    }
+}
+
+/// The host's busybox that needs no libraries.
+fn find() -> Result<PathBuf> {
+    let is_static = |path: &PathBuf| fs::read(path).is_ok_and(|data| elf::is_static(&data));
+    PLACES.iter().map(PathBuf::from).find(is_static).ok_or_else(|| {
+        Error::source("busybox", "the host has no static one: `apt install busybox-static`")
+    })
+}
+
+/// What it can do, as the paths it wants to be found at.
+fn applets(path: &Path) -> Result<Vec<String>> {
+    let output =
+        Command::new(path).arg("--list-full").output().map_err(Error::io("start", path))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let applets: Vec<String> = text.lines().map(str::to_owned).collect();
+    if applets.is_empty() {
+        return Err(Error::Tool {
+            program: "busybox --list-full",
+            words: "it lists nothing".into(),
+        });
+    }
+    Ok(applets)
+}

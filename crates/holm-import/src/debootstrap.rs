@@ -1,0 +1,177 @@
+//! A Debian made by mmdebstrap.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use holm::store::Phase;
+
+use crate::apt;
+use crate::error::{Error, Result};
+use crate::report::Report;
+
+/// Folders that are taken empty: mmdebstrap leaves device nodes in /dev, and the others hold
+/// nothing that lasts.
+pub const EMPTY: [&str; 5] = ["dev", "proc", "run", "sys", "tmp"];
+
+/// What every base has beyond what Debian calls required and apt: a booting system with sessions
+/// (logind), and the tools to look at its network.
+const PACKAGES: [&str; 6] =
+    ["dbus", "iproute2", "iputils-ping", "libpam-systemd", "netbase", "procps"];
+/// The init of a base whose packages bring none.
+const INIT: &str = "systemd-sysv";
+/// Packages that bring another.
+const INITS: [&str; 4] = ["systemd-sysv", "sysvinit-core", "runit-init", "openrc"];
+
+/// Installs `suite` into a new folder below `stage` and returns that.
+pub fn run(
+    stage: &Path,
+    suite: &str,
+    packages: &[String],
+    mirror: Option<&str>,
+    report: &mut Report,
+) -> Result<PathBuf> {
+    let root = stage.join("root");
+    let sources = match mirror {
+        Some(mirror) => vec![format!("deb {mirror} {suite} main")],
+        None => apt::sources(suite)?,
+    };
+    install(&root, suite, &include(packages), &sources, report)?;
+    tidy(&root)?;
+    Ok(root)
+}
+
+/// All packages to install, for `--include`.
+fn include(packages: &[String]) -> String {
+    let mut all: Vec<&str> = PACKAGES.to_vec();
+    if packages.iter().any(|p| INITS.contains(&p.as_str())) {
+        // Sessions by systemd need systemd as init.
+        all.retain(|p| *p != "libpam-systemd");
+    } else {
+        all.push(INIT);
+    }
+    all.extend(packages.iter().map(String::as_str));
+    all.join(",")
+}
+
+/// Runs mmdebstrap, in mount and process namespaces of its own: what it mounts is never seen on the
+/// host, and everything it started ends when this process does, however that ends.
+fn install(
+    root: &Path,
+    suite: &str,
+    include: &str,
+    sources: &[String],
+    report: &mut Report,
+) -> Result<()> {
+    let mut command = Command::new("setpriv");
+    command
+        .args([
+            "--pdeathsig",
+            "KILL",
+            "unshare",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+        ])
+        .args(["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory"])
+        .arg(format!("--include={include}"))
+        .arg(suite)
+        .arg(root)
+        .args(sources)
+        .env("LC_ALL", "C.UTF-8")
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(Error::io("start", Path::new("setpriv")))?;
+    let mut words = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        let mut steps = 0;
+        // Lines may hold anything that a package's script prints.
+        for line in BufReader::new(stderr).split(b'\n') {
+            let line = line.map_err(Error::io("listen to", Path::new("mmdebstrap")))?;
+            let line = String::from_utf8_lossy(&line).trim().to_owned();
+            if let Some(step) = line.strip_prefix("I: ") {
+                steps += 1;
+                report.step(Phase::Install, steps, None, step);
+            } else if !line.is_empty() {
+                words.push(line);
+            }
+        }
+    }
+    let status = child.wait().map_err(Error::io("wait for", Path::new("mmdebstrap")))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Error::Tool { program: "mmdebstrap", words: reason(&words) })
+}
+
+/// Of what mmdebstrap and apt said, the lines that tell a person what is wrong.
+fn reason(words: &[String]) -> String {
+    let is_error = |line: &&String| line.starts_with("E: ") || line.contains("not found");
+    let mut errors: Vec<&str> = words.iter().filter(is_error).map(String::as_str).collect();
+    if errors.is_empty() {
+        errors = words.iter().rev().take(3).rev().map(String::as_str).collect();
+    }
+    if errors.iter().any(|e| e.contains("mmdebstrap"))
+        && errors.iter().any(|e| e.contains("not found"))
+    {
+        errors.push("(`apt install mmdebstrap`)");
+    }
+    errors.truncate(6);
+    errors.join("; ")
+}
+
+/// Removes what must not be the same in two guests, or is the host's.
+fn tidy(root: &Path) -> Result<()> {
+    let etc = root.join("etc");
+    for name in ["hostname", "resolv.conf"] {
+        remove(&etc.join(name))?;
+    }
+    let id = etc.join("machine-id");
+    fs::write(&id, "").map_err(Error::io("write", &id))?;
+    remove(&root.join("var/lib/dbus/machine-id"))?;
+    let ssh = etc.join("ssh");
+    let keys = match fs::read_dir(&ssh) {
+        Ok(keys) => keys,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(Error::io("read", &ssh)(e)),
+    };
+    for key in keys {
+        let key = key.map_err(Error::io("read", &ssh))?;
+        if key.file_name().to_string_lossy().starts_with("ssh_host_") {
+            remove(&key.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(e)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_init_only() {
+        assert!(include(&[]).ends_with(",systemd-sysv"));
+        assert!(include(&["nginx".into()]).contains("systemd-sysv,nginx"));
+        let other = include(&["sysvinit-core".into()]);
+        assert!(!other.contains("systemd"), "{other}");
+    }
+
+    #[test]
+    fn apt_says_why() {
+        let words = ["W: slow", "E: Unable to locate package nginxx", "E: setup failed: exit 100"];
+        let said = reason(&words.map(String::from));
+        assert_eq!(said, "E: Unable to locate package nginxx; E: setup failed: exit 100");
+    }
+}

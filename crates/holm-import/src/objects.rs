@@ -1,0 +1,216 @@
+//! File bodies on their way into the store.
+//!
+//! New bodies are collected in the stage and moved into the store when all are on the disk: an
+//! object that has its name is whole, even after a power failure, and a killed import leaves none.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::PathBuf;
+
+use composefs::INLINE_CONTENT_MAX_V0;
+use composefs::fsverity::{FsVerityHashValue, Sha256HashValue};
+use composefs::tree::RegularFile;
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+
+use crate::error::{Error, Result};
+use crate::verity::Hasher;
+
+/// Read and written in pieces of this size; a body that fits is not written if it is there already.
+pub const PIECE: usize = 1 << 20;
+const BLOCK: usize = 4096;
+
+/// The store, and the bodies that this import adds to it.
+pub struct Objects {
+    store: PathBuf,
+    stage: PathBuf,
+    /// Keeps the collector of unused objects away.
+    _lock: File,
+    /// Every body of the base: its path below the store, its size, and whether it is new.
+    bodies: BTreeMap<String, (u64, bool)>,
+    buffer: Vec<u8>,
+}
+
+impl Objects {
+    /// Opens the store `store`, with the folder `stage` for new bodies.
+    pub fn open(store: PathBuf, stage: PathBuf) -> Result<Self> {
+        fs::create_dir(&stage).map_err(Error::io("create", &stage))?;
+        let lock = File::open(&store).map_err(Error::io("open", &store))?;
+        flock(&lock, FlockOperation::LockShared).map_err(Error::io("lock", &store))?;
+        let buffer = Vec::with_capacity(PIECE);
+        Ok(Self { store, stage, _lock: lock, bodies: BTreeMap::new(), buffer })
+    }
+
+    /// Begins a body.
+    pub fn body(&mut self) -> Body<'_> {
+        self.buffer.clear();
+        Body { objects: self, hasher: Hasher::new(), file: None, at: 0 }
+    }
+
+    /// Where the contents of a body are now.
+    pub fn path(&self, id: &Sha256HashValue) -> PathBuf {
+        let name = id.to_object_pathname();
+        let store = self.store.join(&name);
+        if store.exists() { store } else { self.stage.join(name.replace('/', "")) }
+    }
+
+    /// Bytes of all bodies, each once, and of those that are new.
+    pub fn bytes(&self) -> (u64, u64) {
+        let sum = |new: bool| self.bodies.values().filter(|b| b.1 || !new).map(|b| b.0).sum();
+        (sum(false), sum(true))
+    }
+
+    /// The list of bodies that a base keeps.
+    pub fn list(&self) -> String {
+        self.bodies.iter().fold(String::new(), |mut text, (name, (size, _))| {
+            let _ = writeln!(text, "{name} {size}");
+            text
+        })
+    }
+
+    /// Gives new bodies, which are on the disk already, their names in the store.
+    pub fn publish(&self) -> Result<()> {
+        for (name, _) in self.bodies.iter().filter(|(_, (_, new))| *new) {
+            let dir = self.store.join(&name[..2]);
+            match fs::create_dir(&dir) {
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(Error::io("create", &dir)(e));
+                }
+                _ => {}
+            }
+            let from = self.stage.join(name.replace('/', ""));
+            let to = self.store.join(name);
+            match renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE) {
+                // Another import was quicker; what it stored is the same.
+                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Err(e) => return Err(Error::io("create", &to)(e)),
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, id: &Sha256HashValue, size: u64, body: Option<File>) -> Result<()> {
+        let name = id.to_object_pathname();
+        if self.bodies.contains_key(&name) {
+            return Ok(());
+        }
+        let new = !self.store.join(&name).exists();
+        if new {
+            let path = self.temporary();
+            let file = match body {
+                Some(file) => file,
+                None => File::create(&path).map_err(Error::io("create", &path))?,
+            };
+            let at = size - self.buffer.len() as u64;
+            write_sparse(&file, &self.buffer, at).map_err(Error::io("write", &path))?;
+            file.set_len(size).map_err(Error::io("write", &path))?;
+            // Who may read a file is decided by the image.
+            file.set_permissions(Permissions::from_mode(0o444))
+                .map_err(Error::io("write", &path))?;
+            let to = self.stage.join(name.replace('/', ""));
+            fs::rename(&path, &to).map_err(Error::io("create", &to))?;
+        }
+        self.bodies.insert(name, (size, new));
+        Ok(())
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.stage.join("body")
+    }
+}
+
+/// A body that is being written.
+pub struct Body<'a> {
+    objects: &'a mut Objects,
+    hasher: Hasher,
+    file: Option<File>,
+    /// Where in the file the buffer belongs.
+    at: u64,
+}
+
+impl Body<'_> {
+    pub fn data(&mut self, data: &[u8]) -> Result<()> {
+        self.hasher.data(data);
+        if self.objects.buffer.len() + data.len() > PIECE {
+            self.spill()?;
+        }
+        self.objects.buffer.extend_from_slice(data);
+        Ok(())
+    }
+
+    /// Goes on with `count` zeros, which take no space.
+    pub fn hole(&mut self, count: u64) -> Result<()> {
+        if count < PIECE as u64 {
+            let zeros = [0; BLOCK];
+            let mut left = usize::try_from(count).unwrap_or(0);
+            while left > 0 {
+                let n = left.min(BLOCK);
+                self.data(&zeros[..n])?;
+                left -= n;
+            }
+            return Ok(());
+        }
+        self.spill()?;
+        self.hasher.zeros(count);
+        self.at += count;
+        Ok(())
+    }
+
+    /// Ends the body and says how the image refers to it.
+    pub fn end(mut self) -> Result<RegularFile<Sha256HashValue>> {
+        let size = self.hasher.len();
+        if size <= INLINE_CONTENT_MAX_V0 as u64 {
+            return Ok(RegularFile::Inline(self.objects.buffer.as_slice().into()));
+        }
+        if self.file.is_some() {
+            self.spill()?;
+        }
+        let id = Sha256HashValue::from(self.hasher.finish());
+        self.objects.keep(&id, size, self.file)?;
+        Ok(RegularFile::External(id, size))
+    }
+
+    /// Empties the buffer into the file.
+    fn spill(&mut self) -> Result<()> {
+        let path = self.objects.temporary();
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(File::create(&path).map_err(Error::io("create", &path))?),
+        };
+        let buffer = &mut self.objects.buffer;
+        write_sparse(file, buffer, self.at).map_err(Error::io("write", &path))?;
+        self.at += buffer.len() as u64;
+        buffer.clear();
+        Ok(())
+    }
+}
+
+/// Writes `data` at `at`, but for blocks of zeros, which become holes.
+fn write_sparse(file: &File, data: &[u8], at: u64) -> io::Result<()> {
+    let into_block = usize::try_from(at % BLOCK as u64).unwrap_or(0);
+    let first = data.len().min((BLOCK - into_block) % BLOCK);
+    let (head, blocks) = data.split_at(first);
+    file.write_all_at(head, at)?;
+    let mut at = at + first as u64;
+    let is_hole = |from: usize| {
+        let block = &blocks[from..blocks.len().min(from + BLOCK)];
+        block == &[0; BLOCK][..block.len()]
+    };
+    let mut from = 0;
+    while from < blocks.len() {
+        let hole = is_hole(from);
+        let mut to = from + BLOCK;
+        while to < blocks.len() && is_hole(to) == hole {
+            to += BLOCK;
+        }
+        let to = to.min(blocks.len());
+        if !hole {
+            file.write_all_at(&blocks[from..to], at)?;
+        }
+        at += (to - from) as u64;
+        from = to;
+    }
+    Ok(())
+}

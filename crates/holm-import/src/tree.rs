@@ -1,0 +1,179 @@
+//! The tree of a base while it is put together, in memory: a hostile archive has nowhere to escape to.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use composefs::erofs::format::FormatVersion;
+use composefs::erofs::writer::{ValidatedFileSystem, mkfs_erofs_versioned};
+use composefs::fsverity::Sha256HashValue;
+use composefs::generic_tree::LeafId;
+use composefs::tree::{Directory, FileSystem, Inode, Leaf, LeafContent, Stat};
+
+use crate::error::{Error, Result};
+
+/// What a file that is no folder holds.
+pub type Content = LeafContent<Sha256HashValue>;
+
+/// The longest name of one file, as everywhere on Linux.
+const NAME_MAX: usize = 255;
+/// The longest path and target of a link, without the closing zero.
+const PATH_MAX: usize = 4095;
+/// The composefs writer visits the tree recursively, so its depth needs a bound.
+const DEPTH_MAX: usize = 1000;
+
+/// All files of a base.
+pub struct Tree {
+    fs: FileSystem<Sha256HashValue>,
+}
+
+impl Tree {
+    pub fn new() -> Self {
+        Self { fs: FileSystem::new(directory_stat()) }
+    }
+
+    /// Adds a folder, or gives one that is there its metadata.
+    pub fn folder(&mut self, path: &[u8], stat: Stat) -> Result<()> {
+        let parts = split(path)?;
+        let Some((name, parents)) = parts.split_last() else {
+            self.fs.set_root_stat(stat);
+            return Ok(());
+        };
+        let parent = self.parent(path, parents)?;
+        if let Some(Inode::Leaf(..)) = parent.lookup(name) {
+            return Err(Error::refused(
+                OsStr::from_bytes(path),
+                "it is a file and a folder at once",
+            ));
+        }
+        parent.merge(name, Inode::Directory(Box::new(Directory::new(stat))));
+        Ok(())
+    }
+
+    /// Adds something that is no folder; what had the name before is replaced, as tar does.
+    pub fn file(&mut self, path: &[u8], stat: Stat, content: Content) -> Result<LeafId> {
+        if let LeafContent::Symlink(target) = &content
+            && !(1..=PATH_MAX).contains(&target.len())
+        {
+            let reason =
+                format!("a link to a path of {} bytes; Linux has 1 to {PATH_MAX}", target.len());
+            return Err(Error::refused(OsStr::from_bytes(path), reason));
+        }
+        let id = self.fs.push_leaf(stat, content);
+        self.link(path, id)?;
+        Ok(id)
+    }
+
+    /// Gives a file a further name.
+    pub fn link(&mut self, path: &[u8], id: LeafId) -> Result<()> {
+        let parts = split(path)?;
+        let both = || Error::refused(OsStr::from_bytes(path), "it is a file and a folder at once");
+        let (name, parents) = parts.split_last().ok_or_else(both)?;
+        let parent = self.parent(path, parents)?;
+        if let Some(Inode::Directory(_)) = parent.lookup(name) {
+            return Err(both());
+        }
+        parent.insert(name, Inode::leaf(id));
+        Ok(())
+    }
+
+    /// The file at `path`, for a hard link to it.
+    pub fn find(&self, path: &[u8]) -> Option<LeafId> {
+        let parts = split(path).ok()?;
+        let (name, parents) = parts.split_last()?;
+        let mut dir = &self.fs.root;
+        for part in parents {
+            dir = dir.get_directory(part).ok()?;
+        }
+        dir.leaf_id(name).ok()
+    }
+
+    /// What a hard link shares.
+    pub fn leaf(&self, id: LeafId) -> &Leaf<Sha256HashValue> {
+        &self.fs.leaves[id.0]
+    }
+
+    /// The root folder.
+    pub fn root(&self) -> &Directory<Sha256HashValue> {
+        &self.fs.root
+    }
+
+    /// Files, folders and links, without the root.
+    pub fn count(&self) -> u64 {
+        fn below(dir: &Directory<Sha256HashValue>) -> u64 {
+            dir.inodes()
+                .map(|inode| match inode {
+                    Inode::Directory(dir) => 1 + below(dir),
+                    Inode::Leaf(..) => 1,
+                })
+                .sum()
+        }
+        below(&self.fs.root)
+    }
+
+    /// The metadata image: EROFS in the composefs layout, V1, which keeps nanoseconds.
+    pub fn image(mut self) -> Result<Box<[u8]>> {
+        self.fs.compact();
+        let fs = ValidatedFileSystem::new(self.fs)
+            .map_err(|e| Error::source("the image", e.to_string()))?;
+        Ok(mkfs_erofs_versioned(&fs, FormatVersion::V1))
+    }
+
+    /// The folder that `parents` name, made where it is missing: archives may leave it out.
+    fn parent(
+        &mut self,
+        path: &[u8],
+        parents: &[&OsStr],
+    ) -> Result<&mut Directory<Sha256HashValue>> {
+        let mut dir = &mut self.fs.root;
+        for part in parents {
+            match dir.lookup(part) {
+                Some(Inode::Directory(_)) => {}
+                None => {
+                    let new = Box::new(Directory::new(directory_stat()));
+                    dir.insert(part, Inode::Directory(new));
+                }
+                Some(Inode::Leaf(..)) => {
+                    let reason = format!("it lies below {}, which is not a folder", part.display());
+                    return Err(Error::refused(OsStr::from_bytes(path), reason));
+                }
+            }
+            dir = dir
+                .get_directory_mut(part)
+                .map_err(|e| Error::refused(OsStr::from_bytes(path), e.to_string()))?;
+        }
+        Ok(dir)
+    }
+}
+
+/// A folder of which nothing is known.
+fn directory_stat() -> Stat {
+    Stat {
+        st_mode: 0o755,
+        st_uid: 0,
+        st_gid: 0,
+        st_mtim_sec: 0,
+        st_mtim_nsec: 0,
+        xattrs: BTreeMap::new(),
+    }
+}
+
+/// The names that lead from the root to `path`; a leading `/` and `.` are nothing.
+fn split(path: &[u8]) -> Result<Vec<&OsStr>> {
+    let refused = |reason: &str| Err(Error::refused(OsStr::from_bytes(path), reason));
+    let parts = path.split(|b| *b == b'/').filter(|part| !part.is_empty() && *part != b".");
+    let parts: Vec<&OsStr> = parts.map(OsStr::from_bytes).collect();
+    if parts.iter().any(|part| *part == "..") {
+        return refused("`..` in a name leads out of the tree");
+    }
+    if path.contains(&0) {
+        return refused("a name with a zero byte");
+    }
+    if path.len() > PATH_MAX || parts.len() > DEPTH_MAX {
+        return refused("the path is too long");
+    }
+    if parts.iter().any(|part| part.len() > NAME_MAX) {
+        return refused("a name is longer than 255 bytes");
+    }
+    Ok(parts)
+}

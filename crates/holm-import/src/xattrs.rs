@@ -1,0 +1,87 @@
+//! Which extended attributes a base takes, and in what form.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::error::{Error, Result};
+
+/// The attributes of one file.
+pub type Xattrs = BTreeMap<Box<OsStr>, Box<[u8]>>;
+
+/// Revisions of `security.capability` in its first word, and their lengths.
+const REVISION_MASK: u32 = 0xff00_0000;
+const V1: (u32, usize) = (0x0100_0000, 12);
+const V2: (u32, usize) = (0x0200_0000, 20);
+const V3: (u32, usize) = (0x0300_0000, 24);
+
+/// Takes the attribute of the file `path` into `xattrs`.
+///
+/// `trusted.overlay.*` is refused: below an overlay it would be obeyed, and a redirect reaches any
+/// object of the store.
+pub fn take(xattrs: &mut Xattrs, path: &[u8], name: &[u8], value: &[u8]) -> Result<()> {
+    let shown = OsStr::from_bytes(name).display();
+    if name.starts_with(b"trusted.overlay.") {
+        let reason = format!(
+            "it has the attribute {shown}, which overlayfs would obey; \
+             import a mounted tree, not a layer of an overlay, or remove it with `setfattr -x`"
+        );
+        return Err(Error::refused(OsStr::from_bytes(path), reason));
+    }
+    let value = if name == b"security.capability" {
+        plain_capability(value).ok_or_else(|| {
+            Error::refused(OsStr::from_bytes(path), format!("its {shown} is damaged"))
+        })?
+    } else {
+        value.to_vec()
+    };
+    xattrs.insert(OsStr::from_bytes(name).into(), value.into());
+    Ok(())
+}
+
+/// File capabilities without the user namespace (revision 3 to 2): in an image, which has no
+/// namespace, the kernel fails on revision 3 with EOVERFLOW.
+fn plain_capability(value: &[u8]) -> Option<Vec<u8>> {
+    let magic = u32::from_le_bytes(*value.first_chunk()?);
+    match (magic & REVISION_MASK, value.len()) {
+        V1 | V2 => Some(value.to_vec()),
+        V3 => {
+            let mut plain = (magic & !REVISION_MASK | V2.0).to_le_bytes().to_vec();
+            plain.extend_from_slice(&value[4..V2.1]);
+            Some(plain)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities() {
+        // cap_net_raw+ep as setcap writes it, and the same from a user namespace with root 100000.
+        let v2 = [&[1, 0, 0, 2][..], &[0, 0x20, 0, 0], &[0; 12]].concat();
+        let v3 = [&[1, 0, 0, 3][..], &v2[4..], &100_000_u32.to_le_bytes()].concat();
+        assert_eq!(plain_capability(&v2).unwrap(), v2);
+        assert_eq!(plain_capability(&v3).unwrap(), v2);
+        let v1 = [&[0, 0, 0, 1][..], &[7; 8]].concat();
+        assert_eq!(plain_capability(&v1).unwrap(), v1);
+        for bad in [&v3[..20], &v2[..19], &[], &[1, 0, 0, 4]] {
+            assert_eq!(plain_capability(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn overlay_attributes_are_refused() {
+        for name in ["trusted.overlay.redirect", "trusted.overlay.opaque", "trusted.overlay."] {
+            let error = take(&mut Xattrs::new(), b"etc/x", name.as_bytes(), b"y").unwrap_err();
+            let message = error.to_string();
+            assert!(message.contains("etc/x") && message.contains(name), "{message}");
+        }
+        let mut kept = Xattrs::new();
+        take(&mut kept, b"x", b"user.overlay.opaque", b"y").unwrap();
+        take(&mut kept, b"x", b"trusted.other", b"\0\xff").unwrap();
+        assert_eq!(kept.len(), 2);
+    }
+}

@@ -1,0 +1,144 @@
+//! Where a base comes from.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::PathBuf;
+
+use super::Error;
+
+/// The SOURCE of `holm base import NAME SOURCE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `debootstrap:SUITE[+PACKAGE,PACKAGE...]`: a Debian made by mmdebstrap.
+    Debootstrap {
+        /// `trixie`, `bookworm`, ...
+        suite: String,
+        /// Packages beyond those that every base gets.
+        packages: Vec<String>,
+    },
+    /// `busybox`: the host's static busybox.
+    Busybox,
+    /// `-`: a tar on standard input.
+    Stdin,
+    /// Anything else: a folder, or a tar file.
+    Path(PathBuf),
+}
+
+impl Source {
+    /// The source that `text` names. A folder named `busybox` is `./busybox`.
+    pub fn parse(text: &OsStr) -> Result<Self, Error> {
+        match text.to_str() {
+            Some("") => Err(bad("", "it is empty")),
+            Some("-") => Ok(Self::Stdin),
+            Some("busybox") => Ok(Self::Busybox),
+            Some(text) if text.starts_with("debootstrap:") => {
+                debootstrap(text, &text["debootstrap:".len()..])
+            }
+            _ => Ok(Self::Path(PathBuf::from(text))),
+        }
+    }
+
+    /// The word that [`Source::parse`] understands, the opposite of it.
+    pub fn to_arg(&self) -> OsString {
+        match self {
+            Self::Path(path) => path.clone().into_os_string(),
+            other => other.to_string().into(),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Debootstrap { suite, packages } if packages.is_empty() => {
+                write!(f, "debootstrap:{suite}")
+            }
+            Self::Debootstrap { suite, packages } => {
+                write!(f, "debootstrap:{suite}+{}", packages.join(","))
+            }
+            Self::Busybox => f.write_str("busybox"),
+            Self::Stdin => f.write_str("-"),
+            Self::Path(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+fn debootstrap(text: &str, rest: &str) -> Result<Source, Error> {
+    let (suite, packages) = match rest.split_once('+') {
+        Some((suite, packages)) => (suite, Some(packages)),
+        None => (rest, None),
+    };
+    if !is_word(suite, ".-/") {
+        return Err(bad(
+            text,
+            "a suite is a word such as `trixie`, as in `debootstrap:trixie+nginx,curl`",
+        ));
+    }
+    let packages: Vec<String> =
+        packages.map_or(Vec::new(), |p| p.split(',').map(str::to_owned).collect());
+    // The words reach apt, where a leading dash would be an option.
+    if let Some(wrong) = packages.iter().find(|p| !is_word(p, "+.-:=~_/")) {
+        return Err(bad(
+            text,
+            &format!("`{wrong}` is no package name; packages are separated by commas"),
+        ));
+    }
+    Ok(Source::Debootstrap { suite: suite.into(), packages })
+}
+
+/// Starts with a letter or digit and goes on with those and the characters of `more`.
+fn is_word(word: &str, more: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+}
+
+fn bad(text: &str, reason: &str) -> Error {
+    Error::Source { text: text.into(), reason: reason.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Source, String> {
+        Source::parse(OsStr::new(text)).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn good() {
+        let deb = |suite: &str, packages: &[&str]| Source::Debootstrap {
+            suite: suite.into(),
+            packages: packages.iter().map(ToString::to_string).collect(),
+        };
+        for (text, want) in [
+            ("busybox", Source::Busybox),
+            ("-", Source::Stdin),
+            ("./busybox", Source::Path("./busybox".into())),
+            ("/x/y.tar.gz", Source::Path("/x/y.tar.gz".into())),
+            ("debootstrap", Source::Path("debootstrap".into())),
+            ("debootstrap:trixie", deb("trixie", &[])),
+            ("debootstrap:trixie+nginx", deb("trixie", &["nginx"])),
+            ("debootstrap:bookworm+g++,libc6:i386", deb("bookworm", &["g++", "libc6:i386"])),
+        ] {
+            assert_eq!(parse(text).unwrap(), want, "{text}");
+            assert_eq!(want.to_arg(), OsString::from(text));
+        }
+    }
+
+    #[test]
+    fn bad_ones_say_why() {
+        for (text, word) in [
+            ("", "empty"),
+            ("debootstrap:", "suite"),
+            ("debootstrap:+nginx", "suite"),
+            ("debootstrap:--help", "suite"),
+            ("debootstrap:trixie+", "package"),
+            ("debootstrap:trixie+a,,b", "package"),
+            ("debootstrap:trixie+nginx,-y", "`-y`"),
+            ("debootstrap:trixie+ng inx", "`ng inx`"),
+        ] {
+            let message = parse(text).unwrap_err();
+            assert!(message.contains(word), "{text}: {message}");
+        }
+    }
+}
