@@ -1,4 +1,15 @@
 #![forbid(unsafe_code)]
-//! holm-cli.
+//! The `holm` command: reads the command line, calls the engine, and shows what it says.
 
-fn main() {}
+mod cli;
+mod context;
+mod failure;
+mod settings;
+mod term;
+mod verbs;
+mod words;
+
+fn main() -> std::process::ExitCode {
+    let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    cli::run(&args)
+}

@@ -1,6 +1,11 @@
 #![forbid(unsafe_code)]
 //! The engine of Holm: everything that `holm` does, without a terminal or a command line.
 
+pub mod cgroup;
 pub mod config;
+pub mod monitor;
+pub mod net;
 pub mod pool;
+pub mod security;
+pub mod system;
 pub mod store;

@@ -1,8 +1,28 @@
 //! `guest.toml`: the whole truth of a guest, its types, units and checks.
 //!
-//! [`parse`] reads a file, [`edit_text`] changes one and keeps its comments, [`keys`] lists what may stand in it, and
-//! [`effective`] tells every value with where it comes from.
+//! [`parse`] reads a file, [`edit_text`] changes one and keeps its comments, [`keys`] lists what may
+//! stand in it, and [`effective`] tells every value with where it comes from.
 
+mod check;
+mod edit;
+mod effective;
+mod error;
+mod keys;
+mod load;
+mod nearest;
+mod parse;
 mod types;
+mod units;
+mod values;
 
+#[cfg(test)]
+mod tests;
+
+pub use edit::{Change, Op, edit_text};
+pub use effective::{Effective, Source, changed, effective};
+pub use error::Error;
+pub use keys::{Effect, Key, Kind, find, keys, unknown};
+pub use load::load;
+pub use nearest::nearest;
+pub use parse::parse;
 pub use types::*;

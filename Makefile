@@ -1,0 +1,91 @@
+# The front door. `make help` lists the targets; CONTRIBUTING.md explains them.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+SHELL := /bin/bash
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+TARGET := x86_64-unknown-linux-musl
+HOLM := target/$(TARGET)/release/holm
+IMPORT := target/release/holm-import
+TESTS := target/$(TARGET)/integration/holm-tests
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CI)
+# More arguments for the integration tests: make test-host ARGS='limits --nocapture'
+ARGS ?=
+# Lanes of the VM: Debian's stable kernel and its newest.
+VM_LANES ?= stable backports
+
+## build: the release binaries, holm (static) and holm-import
+.PHONY: build
+build:
+	scripts/deps build
+	cargo build --release --locked --target $(TARGET) -p holm-cli
+	cargo build --release --locked -p holm-import
+
+## test: unit tests, integration tests on this kernel, integration tests in the VM lanes
+.PHONY: test
+test: build
+	scripts/deps test vm
+	$(MAKE) --no-print-directory test-unit test-host test-vm
+
+## test-unit: what can be tested from text, without root
+.PHONY: test-unit
+test-unit:
+	scripts/deps build
+	cargo test --locked --workspace
+
+.PHONY: integration
+integration: build
+	scripts/deps test
+	cargo build --profile integration --locked --target $(TARGET) -p holm-tests
+
+## test-host: integration tests against this machine's kernel, as root (ARGS: filter and options)
+.PHONY: test-host
+test-host: integration
+	$(SUDO) $(TESTS) --lane host --holm $(HOLM) --import $(IMPORT) $(ARGS)
+
+## test-vm: the same tests in machines with Debian's kernels and pure cgroup v2 (VM_LANES, ARGS)
+.PHONY: test-vm
+test-vm: integration
+	scripts/deps vm
+	$(SUDO) $(TESTS) --prepare --holm $(HOLM) --import $(IMPORT)
+	for lane in $(VM_LANES); do $(SUDO) tests/vm/lane $$lane $(HOLM) $(IMPORT) $(TESTS) $(ARGS) || exit 1; done
+
+## lint: formatting, clippy, unsafe, file lengths, unused dependencies, licences
+.PHONY: lint
+lint:
+	scripts/deps build lint
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	python3 scripts/lint.py
+
+## bench: Holm beside its peers, with a report in docs/benchmarks
+.PHONY: bench
+bench: build
+	scripts/deps bench
+	cargo run --release --locked -p holm-bench -- $(ARGS)
+
+## demo: several guests on this machine, from import to removal
+.PHONY: demo
+demo: build
+	scripts/deps demo
+	$(SUDO) scripts/demo
+
+## install: to PREFIX (/usr/local), below DESTDIR
+.PHONY: install
+install:
+	@test -x $(HOLM) -a -x $(IMPORT) || { echo "make install: run make build first" >&2; exit 1; }
+	install -D -m755 $(HOLM) $(DESTDIR)$(PREFIX)/bin/holm
+	install -D -m755 $(IMPORT) $(DESTDIR)$(PREFIX)/libexec/holm/holm-import
+	scripts/install-docs $(HOLM) $(DESTDIR)$(PREFIX)
+
+## clean: removes everything that was built, test images included
+.PHONY: clean
+clean:
+	scripts/clean
+
+## help: this list
+.PHONY: help
+help:
+	@sed -n 's/^## \([^:]*\): \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

@@ -1,0 +1,105 @@
+//! Errors as a person or a program reads them.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use holm::config;
+
+use crate::term::{self, paint};
+
+/// Exit status when holm itself failed.
+pub const FAILED: u8 = 125;
+/// Exit status when the command line was wrong.
+pub const WRONG_USAGE: u8 = 2;
+
+/// Why a command ends, and with what status.
+#[derive(Debug)]
+pub struct Failure {
+    error: Box<dyn Error>,
+    help: Option<String>,
+    status: u8,
+}
+
+impl Failure {
+    /// holm failed; `message` says at what.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { error: message.into().into(), help: None, status: FAILED }
+    }
+
+    /// The command line was wrong.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { status: WRONG_USAGE, ..Self::new(message) }
+    }
+
+    /// The same, with what to do about it.
+    #[must_use]
+    pub fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+
+    /// The error and what caused it.
+    fn chain(&self) -> Vec<&(dyn Error + 'static)> {
+        let first: &(dyn Error + 'static) = self.error.as_ref();
+        std::iter::successors(Some(first), |e: &&(dyn Error + 'static)| (*e).source()).collect()
+    }
+
+    /// The place in a file, if the error has one.
+    fn config_error(&self) -> Option<&config::Error> {
+        self.chain().into_iter().find_map(|e| e.downcast_ref())
+    }
+
+    /// `{"message": ..., "causes": [...], "help": ...}`.
+    pub fn json(&self) -> serde_json::Value {
+        let mut texts = self.chain().into_iter().map(ToString::to_string);
+        let mut object = serde_json::json!({ "message": texts.next() });
+        let causes: Vec<String> = texts.collect();
+        if !causes.is_empty() {
+            object["causes"] = causes.into();
+        }
+        if let Some(help) = &self.help {
+            object["help"] = help.clone().into();
+        }
+        if let Some(config::Error::File { origin, line, column, .. }) = self.config_error() {
+            object["place"] = serde_json::json!({ "file": origin, "line": line, "column": column });
+        }
+        object
+    }
+
+    /// Lines for a person.
+    pub fn text(&self, colour: bool) -> String {
+        let mut text = String::new();
+        for (depth, error) in self.chain().into_iter().enumerate() {
+            let head = if depth == 0 {
+                paint("error:", term::RED, colour)
+            } else {
+                paint("caused by:", term::BOLD, colour)
+            };
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{head} {error}");
+        }
+        if let Some(excerpt) = self.config_error().and_then(config::Error::excerpt) {
+            let _ = writeln!(text, "{}", paint(excerpt, term::DIM, colour));
+        }
+        if let Some(help) = &self.help {
+            let _ = writeln!(text, "{} {help}", paint("help:", term::CYAN, colour));
+        }
+        text
+    }
+}
+
+impl<E: Error + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self { error: Box::new(error), help: None, status: FAILED }
+    }
+}
+
+/// Shows a failure and gives its status.
+pub fn show(failure: &Failure, json: bool, colour: bool) -> ExitCode {
+    if json {
+        term::print(&format!("{}\n", serde_json::json!({ "error": failure.json() })));
+    } else {
+        term::print_error(&failure.text(colour));
+    }
+    ExitCode::from(failure.status)
+}

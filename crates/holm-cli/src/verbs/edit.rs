@@ -1,0 +1,105 @@
+//! `holm edit`.
+
+use std::ffi::OsString;
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
+use std::process::Command;
+
+use clap::Args;
+use holm::config;
+
+use super::{Group, Outcome, Run, Verb};
+use crate::context::{self, Context};
+use crate::failure::Failure;
+use crate::{settings, term};
+
+pub const VERB: Verb = Verb::new::<Edit>(
+    Group::Settings,
+    "edit",
+    "Edit a guest's guest.toml; it is checked before it counts",
+)
+.examples("holm edit web\nEDITOR=nano holm edit web");
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Edit {
+    /// The guest
+    name: String,
+}
+
+impl Run for Edit {
+    fn run(self, context: &Context) -> Outcome {
+        let pool = context.pool()?;
+        let guest = context::guest(&pool, &self.name)?;
+        let path = pool.guest_dir(&guest).join("guest.toml");
+        let before = config::load(&path)?;
+        // Beside the original, which nobody but root can reach, and with the same ending for editors.
+        let draft = path.with_file_name(format!("edit-{}.toml", std::process::id()));
+        std::fs::write(&draft, &before)?;
+        let after = write_until_right(context, &draft);
+        let removed = std::fs::remove_file(&draft);
+        let after = after?;
+        removed?;
+        if after == before {
+            if !context.quiet {
+                term::print_error("nothing changed\n");
+            }
+            return Ok(0);
+        }
+        settings::replace(context, &pool, &guest, &before, &after)
+    }
+}
+
+/// Opens the editor until the text is right or the person gives up.
+fn write_until_right(context: &Context, draft: &Path) -> Result<String, Failure> {
+    loop {
+        open(draft)?;
+        let text = std::fs::read_to_string(draft)?;
+        match config::parse(&text, "guest.toml") {
+            Ok(_) => return Ok(text),
+            Err(error) => {
+                let failure = Failure::from(error);
+                if !std::io::stdin().is_terminal() {
+                    return Err(failure.help("nothing was changed"));
+                }
+                term::print_error(&failure.text(context.colour_errors));
+                if !again()? {
+                    return Err(Failure::new("the edit was given up; nothing was changed"));
+                }
+            }
+        }
+    }
+}
+
+fn again() -> Result<bool, Failure> {
+    term::print_error("Edit again? [Y/n] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(read > 0 && !answer.trim().to_lowercase().starts_with('n'))
+}
+
+/// Runs the first editor that is named or there.
+fn open(draft: &Path) -> Result<(), Failure> {
+    let named = ["VISUAL", "EDITOR"]
+        .into_iter()
+        .find_map(|v| std::env::var_os(v).filter(|e| !e.is_empty()));
+    let editors = named.map_or_else(|| vec!["sensible-editor".into(), "vi".into()], |e| vec![e]);
+    for editor in &editors {
+        // An editor may come with options ("code --wait"), so a shell takes it apart, as git does.
+        let mut line = OsString::from(editor);
+        line.push(" \"$@\"");
+        let status = Command::new("/bin/sh").arg("-c").arg(line).arg("sh").arg(draft).status()?;
+        match status.code() {
+            Some(0) => return Ok(()),
+            Some(127) => {}
+            _ => {
+                return Err(Failure::new(format!(
+                    "the editor {} ended with {status}; nothing was changed",
+                    editor.display()
+                )));
+            }
+        }
+    }
+    Err(Failure::new("there is no editor").help("set EDITOR, or use holm set NAME KEY=VALUE"))
+}

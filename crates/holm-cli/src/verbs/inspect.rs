@@ -1,0 +1,86 @@
+//! `holm inspect`.
+
+use clap::Args;
+use holm::config::{self, Effective, Source};
+use serde_json::json;
+
+use super::{Group, Outcome, Run, Verb};
+use crate::context::{self, Context};
+use crate::failure::Failure;
+use crate::term::{self, Cell};
+
+pub const VERB: Verb = Verb::new::<Inspect>(
+    Group::Settings,
+    "inspect",
+    "Show a guest's settings in force, and where each comes from",
+)
+.aliases(&["show", "get"])
+.examples(
+    "holm inspect web                # all settings\n\
+     holm inspect web memory         # those of a group\n\
+     holm inspect web memory.limit   # one value, for scripts\n\
+     holm inspect web --json",
+);
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Inspect {
+    /// The guest
+    name: String,
+    /// A key, or a group of keys
+    key: Option<String>,
+}
+
+impl Run for Inspect {
+    fn run(self, context: &Context) -> Outcome {
+        let pool = context.pool()?;
+        let guest = context::guest(&pool, &self.name)?;
+        let path = pool.guest_dir(&guest).join("guest.toml");
+        let text = config::load(&path)?;
+        let mut all = config::effective(&text, &path.display().to_string())?;
+        if let Some(key) = &self.key {
+            let group = format!("{key}.");
+            all.retain(|e| e.key == *key || e.key.starts_with(&group));
+            if let [only] = all.as_slice()
+                && only.key == *key
+            {
+                one(context, only);
+                return Ok(0);
+            }
+            if all.is_empty() && config::find(key).is_none() {
+                return Err(Failure::new(config::unknown(key)));
+            }
+        }
+        if context.json {
+            term::print(&format!("{}\n", json!({ "name": self.name, "settings": all })));
+        } else {
+            term::print(&term::table(&["KEY", "VALUE", "SOURCE"], &rows(&all), context.colour));
+        }
+        Ok(0)
+    }
+}
+
+fn one(context: &Context, setting: &Effective) {
+    if context.json {
+        term::print(&format!("{}\n", json!(setting)));
+    } else {
+        term::print(&format!("{}\n", setting.text));
+    }
+}
+
+fn rows(all: &[Effective]) -> Vec<Vec<Cell>> {
+    all.iter()
+        .map(|e| {
+            let source = match (e.source, e.line) {
+                (Source::File, Some(line)) => Cell::from(format!("guest.toml:{line}")),
+                (Source::File, None) => Cell::from("guest.toml"),
+                (Source::Default, _) => term::coloured("default", term::DIM),
+            };
+            let value = match e.source {
+                Source::File => Cell::from(&e.text),
+                Source::Default => term::coloured(&e.text, term::DIM),
+            };
+            vec![Cell::from(&e.key), value, source]
+        })
+        .collect()
+}

@@ -1,0 +1,100 @@
+//! `holm man`: the manual page, made from what clap knows.
+
+use std::fmt::Write;
+
+use clap::{Arg, Args, Command};
+use holm::config::{self, Effect};
+
+use super::{Group, Outcome, Run, Verb, everything};
+use crate::context::Context;
+use crate::term;
+
+pub const VERB: Verb = Verb::new::<Man>(Group::Host, "man", "Print the manual page")
+    .examples("holm man | man -l -\nholm man > /usr/local/share/man/man1/holm.1");
+
+/// No arguments.
+#[derive(Debug, Args)]
+pub struct Man {}
+
+impl Run for Man {
+    fn run(self, _: &Context) -> Outcome {
+        term::print(&page());
+        Ok(0)
+    }
+}
+
+/// The page in man(7).
+fn page() -> String {
+    let mut root = everything();
+    root.build();
+    let mut page = format!(
+        ".TH HOLM 1 \"\" \"holm {}\"\n.SH NAME\nholm \\- {}\n.SH SYNOPSIS\n.B holm\n[OPTIONS] VERB ...\n",
+        env!("CARGO_PKG_VERSION"),
+        roff(&root.get_about().map(ToString::to_string).unwrap_or_default()),
+    );
+    page.push_str(".SH OPTIONS\n");
+    options(&mut page, &root);
+    page.push_str(".SH VERBS\n");
+    for verb in super::all().filter(|v| !v.is_hidden()) {
+        if let Some(command) = root.find_subcommand_mut(verb.name) {
+            section(&mut page, command, verb.name);
+            examples(&mut page, verb.examples);
+        }
+    }
+    page.push_str(".SH KEYS OF GUEST.TOML\n");
+    for key in config::keys() {
+        let effect = if key.effect == Effect::Live { "at once" } else { "at the next start" };
+        let text = format!("{}. Takes effect {effect}. Default: {}.", key.help, key.default);
+        put(&mut page, &format!(".TP\n.B {}\n{}\n", roff(key.name), roff(&text)));
+    }
+    page.push_str(
+        ".SH EXIT STATUS\n0 if all went well, 2 if the command line was wrong, 125 if holm failed.\n\
+         exec and run end with the status of the command: 126 if it cannot be run, 127 if there is none.\n\
+         .SH ENVIRONMENT\n.TP\n.B HOLM_ROOT\nWhere everything is kept, as \\-\\-root.\n\
+         .TP\n.B NO_COLOR\nNo colours.\n",
+    );
+    page
+}
+
+/// A verb, and the verbs below it (`base import`).
+fn section(page: &mut String, command: &mut Command, name: &str) {
+    let usage = command.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").to_owned();
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    put(page, &format!(".SS \"holm {name}\"\n.B {}\n.PP\n{}.\n", roff(&usage), roff(&about)));
+    options(page, command);
+    let below: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
+    for inner in below {
+        if let Some(command) = command.find_subcommand_mut(&inner) {
+            section(page, command, &format!("{name} {inner}"));
+        }
+    }
+}
+
+fn options(page: &mut String, command: &Command) {
+    let own = |a: &&Arg| !a.is_hide_set() && (!a.is_global_set() || command.get_name() == "holm");
+    for arg in command.get_arguments().filter(own) {
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        put(page, &format!(".TP\n.B {}\n{}\n", roff(&arg.to_string()), roff(&help)));
+    }
+}
+
+fn examples(page: &mut String, text: &str) {
+    if !text.is_empty() {
+        put(page, &format!(".PP\nExamples:\n.PP\n.nf\n{}\n.fi\n", roff(text)));
+    }
+}
+
+fn put(page: &mut String, text: &str) {
+    // Writing to a string cannot fail.
+    let _ = page.write_str(text);
+}
+
+/// Text in which nothing is a request or an escape.
+fn roff(text: &str) -> String {
+    let escaped = text.replace('\\', "\\e").replace('-', "\\-");
+    let lines = escaped
+        .lines()
+        .map(|l| if l.starts_with(['.', '\'']) { format!("\\&{l}") } else { l.to_owned() });
+    lines.collect::<Vec<_>>().join("\n")
+}

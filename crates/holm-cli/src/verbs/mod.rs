@@ -1,0 +1,161 @@
+//! One file for each verb, and the table of them.
+
+use std::fmt::Write;
+
+use clap::{ArgMatches, Args, Command};
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+mod completion;
+mod edit;
+mod help;
+mod inspect;
+mod man;
+mod set;
+mod unset;
+
+/// The exit status, or why there is none.
+pub type Outcome = Result<u8, Failure>;
+
+/// What a verb's arguments do.
+pub trait Run: Args {
+    /// Runs the verb.
+    fn run(self, context: &Context) -> Outcome;
+}
+
+/// A verb of `holm`.
+#[derive(Debug)]
+pub struct Verb {
+    /// The word itself.
+    pub name: &'static str,
+    /// Words of other tools that mean the same.
+    pub aliases: &'static [&'static str],
+    /// One line; empty for a verb that is not for people.
+    pub about: &'static str,
+    /// Command lines with what they do, for the help.
+    pub examples: &'static str,
+    group: Group,
+    more: Option<fn() -> String>,
+    arguments: fn(Command) -> Command,
+    /// Runs it with parsed arguments.
+    pub run: fn(&Context, &ArgMatches) -> Outcome,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Group {
+    Settings,
+    Host,
+    Hidden,
+}
+
+const GROUPS: [(Group, &str); 2] = [(Group::Settings, "Settings"), (Group::Host, "Host")];
+
+impl Verb {
+    const fn new<A: Run>(group: Group, name: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            about,
+            examples: "",
+            group,
+            more: None,
+            arguments: A::augment_args,
+            run: call::<A>,
+        }
+    }
+
+    const fn aliases(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    const fn examples(self, examples: &'static str) -> Self {
+        Self { examples, ..self }
+    }
+
+    /// Text below the examples of the long help.
+    const fn more(self, more: fn() -> String) -> Self {
+        Self { more: Some(more), ..self }
+    }
+
+    /// Whether people are told of it.
+    pub fn is_hidden(&self) -> bool {
+        self.group == Group::Hidden
+    }
+
+    /// The command that reads its arguments.
+    pub fn clap(&self) -> Command {
+        let mut command = (self.arguments)(Command::new(self.name))
+            .about(self.about)
+            .hide(self.is_hidden())
+            .aliases(self.aliases)
+            .disable_version_flag(true);
+        if !self.examples.is_empty() {
+            let examples = format!("Examples:\n{}", indented(self.examples));
+            if let Some(more) = self.more {
+                command = command.after_long_help(format!("{examples}\n{}", more()));
+            }
+            command = command.after_help(examples);
+        }
+        command
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().fold(String::new(), |all, line| all + "  " + line + "\n")
+}
+
+fn call<A: Run>(context: &Context, matches: &ArgMatches) -> Outcome {
+    match A::from_arg_matches(matches) {
+        Ok(arguments) => arguments.run(context),
+        Err(e) => Err(Failure::usage(e.to_string())),
+    }
+}
+
+static VERBS: [Verb; 8] = [
+    inspect::VERB,
+    set::VERB,
+    unset::VERB,
+    edit::VERB,
+    help::VERB,
+    completion::VERB,
+    completion::COMPLETE,
+    man::VERB,
+];
+
+/// All verbs, in the order of the help.
+pub fn all() -> impl Iterator<Item = &'static Verb> {
+    VERBS.iter()
+}
+
+/// The verb that a word names.
+pub fn find(word: &str) -> Option<&'static Verb> {
+    VERBS.iter().find(|v| v.name == word || v.aliases.contains(&word))
+}
+
+/// `holm` with all its verbs: for the manual and for completion.
+pub fn everything() -> Command {
+    crate::cli::root().subcommands(all().map(Verb::clap))
+}
+
+/// The text of `holm --help`.
+pub fn overview() -> String {
+    let mut text = String::from(
+        "holm runs many small, complete Linux systems on one kernel.\n\n\
+         Usage: holm [OPTIONS] VERB ...\n",
+    );
+    for (group, title) in GROUPS {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "\n{title}:");
+        for verb in VERBS.iter().filter(|v| v.group == group) {
+            let _ = writeln!(text, "  {:<11} {}", verb.name, verb.about);
+        }
+    }
+    text + "\nOptions:\n\
+         \x20 --root DIR    where everything is kept [default: HOLM_ROOT, else /var/lib/holm]\n\
+         \x20 --json        print JSON\n\
+         \x20 -q, --quiet   print errors only\n\
+         \x20 --color WHEN  auto, always or never [default: auto]\n\
+         \x20 -h, --help    this text; holm help VERB tells more and gives examples\n\
+         \x20 -V, --version\n"
+}

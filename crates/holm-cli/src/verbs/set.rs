@@ -1,0 +1,50 @@
+//! `holm set`.
+
+use clap::Args;
+use holm::config::{self, Change, Effect};
+
+use super::{Group, Outcome, Run, Verb};
+use crate::context::Context;
+use crate::{settings, term};
+
+pub const VERB: Verb = Verb::new::<Set>(Group::Settings, "set", "Change settings of a guest")
+    .examples(
+        "holm set web memory.limit=512M cpu.cap=150%\n\
+         holm set web net.publish+=8080:80       # one more item\n\
+         holm set web net.publish-=8080:80       # one less\n\
+         holm set web env.LANG=C.UTF-8\n\
+         holm set web 'command=[\"/bin/sh\", \"-c\", \"echo hello; sleep 10\"]'\n\
+         holm unset web memory.limit             # back to the default",
+    )
+    .more(key_list);
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Set {
+    /// The guest
+    name: String,
+    /// KEY=VALUE, KEY+=ITEM or KEY-=ITEM
+    #[arg(required = true, value_name = "KEY=VALUE")]
+    changes: Vec<String>,
+}
+
+impl Run for Set {
+    fn run(self, context: &Context) -> Outcome {
+        let changes: Result<Vec<Change>, _> =
+            self.changes.iter().map(|c| Change::parse(c)).collect();
+        settings::change(context, &self.name, &changes?)
+    }
+}
+
+/// All keys, for the help.
+pub fn key_list() -> String {
+    let row = |key: &config::Key| {
+        let effect = match key.effect {
+            Effect::Live => "at once",
+            Effect::NextStart => "next start",
+        };
+        vec![key.name.into(), effect.into(), key.help.into()]
+    };
+    let rows: Vec<Vec<term::Cell>> = config::keys().iter().map(row).collect();
+    term::table(&["Keys:", "effect", ""], &rows, false)
+}

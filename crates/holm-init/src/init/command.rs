@@ -1,0 +1,76 @@
+//! What init is to run, and starting it.
+
+use super::service::{Restart, Services};
+use holm_sys::bare::{self, Args, stderr, stdin};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, write};
+use rustix::process::{ioctl_tiocsctty, setsid};
+use rustix::stdio::dup2_stdin;
+
+/// Init's command line: `init [--service NAME RESTART COUNT ARG...]... [-- COMMAND...]`.
+pub struct Command {
+    pub main: Option<Args>,
+    pub services: Services,
+}
+
+impl Command {
+    pub fn parse(args: Args) -> Option<Command> {
+        let mut command = Command { main: None, services: Services::default() };
+        let mut at = 1;
+        while let Some(word) = args.get(at) {
+            match word.to_bytes() {
+                b"--service" => {
+                    let restart = Restart::parse(args.get(at + 2)?.to_bytes())?;
+                    let count: usize = args.get(at + 3)?.to_str().ok()?.parse().ok()?;
+                    let run = args.slice(at + 4, count);
+                    command.services.add(run, restart)?;
+                    at += 4 + run.len();
+                }
+                b"--" => {
+                    command.main = Some(args.slice(at + 1, usize::MAX));
+                    break;
+                }
+                _ => return None,
+            }
+        }
+        Some(command)
+    }
+}
+
+/// Starts `args` as the leader of a session, with the console as its terminal or nothing to read.
+pub fn start(args: Args, terminal: bool) -> Option<i32> {
+    let child = bare::spawn(|| {
+        bare::default_all();
+        let _ = setsid();
+        if terminal {
+            // No terminal, no controlling terminal.
+            let _ = ioctl_tiocsctty(stdin());
+        } else if let Ok(null) = open(c"/dev/null", OFlags::RDWR, Mode::empty()) {
+            let _ = dup2_stdin(&null);
+        }
+        let error = bare::exec_argv(args);
+        let name = args.get(0).unwrap_or(c"").to_bytes();
+        let (why, status): (&[u8], i32) = match error {
+            Errno::NOENT => (b"not found", 127),
+            Errno::ACCESS => (b"not permitted to execute it", 126),
+            Errno::NOEXEC => (b"not a program for this machine", 126),
+            _ => (b"cannot be executed", 126),
+        };
+        complain(&[name, b": ", why]);
+        status
+    });
+    if child.is_err() {
+        complain(&[b"cannot start a process: the guest's limit is reached or memory is short"]);
+    }
+    child.ok()
+}
+
+/// Says something on the guest's console.
+pub fn complain(words: &[&[u8]]) {
+    // Where the console is gone there is nobody to tell.
+    let _ = write(stderr(), b"holm-init: ");
+    for word in words {
+        let _ = write(stderr(), word);
+    }
+    let _ = write(stderr(), b"\r\n");
+}

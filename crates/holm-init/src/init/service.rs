@@ -1,0 +1,130 @@
+//! The services of a guest with the minimal init.
+
+use super::command;
+use holm_sys::bare::{Args, Status, milliseconds};
+
+/// As many as one guest may have.
+const SERVICES: usize = 32;
+
+/// The pause before a service starts again, in milliseconds: at first, and at most. It doubles with each early end.
+const FIRST_PAUSE: u32 = 100;
+const LONGEST_PAUSE: u32 = 30_000;
+
+/// A service that ran for so many milliseconds did not end early.
+const WELL: u64 = 10_000;
+
+/// When a service that ended is started again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Restart {
+    No,
+    OnFailure,
+    Always,
+}
+
+impl Restart {
+    pub fn parse(word: &[u8]) -> Option<Restart> {
+        match word {
+            b"no" => Some(Restart::No),
+            b"on-failure" => Some(Restart::OnFailure),
+            b"always" => Some(Restart::Always),
+            _ => None,
+        }
+    }
+}
+
+struct Service {
+    run: Args,
+    restart: Restart,
+    pid: Option<i32>,
+    started: u64,
+    pause: u32,
+    /// When to start it, by the monotonic clock in milliseconds.
+    due: Option<u64>,
+}
+
+/// All services, in the order of their start.
+#[derive(Default)]
+pub struct Services([Option<Service>; SERVICES]);
+
+impl Services {
+    /// One more, to be started at once; `None` when there are too many.
+    pub fn add(&mut self, run: Args, restart: Restart) -> Option<()> {
+        let slot = self.0.iter_mut().find(|slot| slot.is_none())?;
+        let due = Some(0);
+        *slot = Some(Service { run, restart, pid: None, started: 0, pause: FIRST_PAUSE, due });
+        Some(())
+    }
+
+    /// Starts what is due; returns how many milliseconds until the next is.
+    pub fn start_due(&mut self) -> Option<u32> {
+        let now = milliseconds();
+        let mut next: Option<u64> = None;
+        for service in self.0.iter_mut().flatten() {
+            let Some(due) = service.due else { continue };
+            if due <= now {
+                service.start(now);
+            }
+            if let Some(due) = service.due {
+                next = Some(next.map_or(due, |next| next.min(due)));
+            }
+        }
+        next.map(|next| u32::try_from(next.saturating_sub(now)).unwrap_or(u32::MAX))
+    }
+
+    /// The process `pid` ended: if it was a service, plans its next start.
+    pub fn ended(&mut self, pid: i32, status: Status) {
+        let mut services = self.0.iter_mut().flatten();
+        if let Some(service) = services.find(|service| service.pid == Some(pid)) {
+            service.ended(status);
+        }
+    }
+
+    /// The last of the services that runs.
+    pub fn last_running(&self) -> Option<i32> {
+        self.0.iter().flatten().rev().find_map(|service| service.pid)
+    }
+
+    /// Whether the service with this pid still runs.
+    pub fn runs(&self, pid: i32) -> bool {
+        self.0.iter().flatten().any(|service| service.pid == Some(pid))
+    }
+
+    /// Does not wait for this service any longer.
+    pub fn forget(&mut self, pid: i32) {
+        for service in self.0.iter_mut().flatten().filter(|service| service.pid == Some(pid)) {
+            service.pid = None;
+        }
+    }
+}
+
+impl Service {
+    fn start(&mut self, now: u64) {
+        self.started = now;
+        self.pid = command::start(self.run, false);
+        self.due = None;
+        if self.pid.is_none() {
+            self.plan(now);
+        }
+    }
+
+    fn ended(&mut self, status: Status) {
+        self.pid = None;
+        let now = milliseconds();
+        if now - self.started >= WELL {
+            self.pause = FIRST_PAUSE;
+        }
+        let again = match self.restart {
+            Restart::No => false,
+            Restart::OnFailure => status != Status::Exited(0),
+            Restart::Always => true,
+        };
+        if again {
+            self.plan(now);
+        }
+    }
+
+    fn plan(&mut self, now: u64) {
+        self.due = Some(now + u64::from(self.pause));
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+}

@@ -1,0 +1,126 @@
+//! The monitor of one guest: its init's parent, its console, its log.
+//!
+//! `holm::monitor` describes what it is given and what it says to its clients.
+
+mod clients;
+mod console;
+mod ended;
+mod handoff;
+mod log;
+mod notify;
+mod watch;
+
+use clients::Clients;
+use console::Console;
+use core::ffi::CStr;
+use handoff::Handoff;
+use holm_sys::bare;
+use log::Log;
+use rustix::fd::OwnedFd;
+use watch::{Token, Watch};
+
+/// One message: its kind and what one read of a console gives.
+pub const MESSAGE_MAX: usize = 1 + 4096;
+
+/// So many bursts without a pause, then a short one: a guest that floods its console pays, not the host.
+const BURSTS: u32 = 64;
+
+/// SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM: none of them ends a monitor.
+const HARMLESS: [i32; 8] = [1, 2, 3, 10, 12, 13, 14, 15];
+
+/// What a monitor works on.
+struct Monitor {
+    handoff: Handoff,
+    watch: Watch,
+    log: Log,
+    console: Option<Console>,
+    output: Option<OwnedFd>,
+    clients: Clients,
+}
+
+/// Runs until the guest's init has ended; `title` is `[holm] NAME`.
+pub fn run(title: &'static CStr) -> i32 {
+    bare::catch(&HARMLESS);
+    bare::set_comm(title);
+    let Some(mut handoff) = Handoff::take(title) else {
+        return 125;
+    };
+    ended::protect_from_oom(true);
+    let Ok(watch) = Watch::new() else { return 125 };
+    let log = Log::open(&handoff.folder);
+    let console = handoff.console.take().and_then(Console::new);
+    let output = handoff.output.take();
+    let mut monitor = Monitor { handoff, watch, log, console, output, clients: Clients::default() };
+    monitor.subscribe();
+    let status = monitor.serve();
+    monitor.clients.end(status);
+    ended::hand_over(&monitor.handoff, status)
+}
+
+impl Monitor {
+    fn subscribe(&self) {
+        self.watch.level(&self.handoff.init, Token::Init);
+        self.watch.level(&self.handoff.listener, Token::Listener);
+        if let Some(notify) = &self.handoff.notify {
+            self.watch.level(notify, Token::Notify);
+        }
+        if let Some(console) = &self.console {
+            self.watch.edge(&console.master, Token::Console);
+        }
+        if let Some(output) = &self.output {
+            self.watch.edge(output, Token::Output);
+        }
+    }
+
+    /// Moves bytes until init has ended; says how it did.
+    fn serve(&mut self) -> ended::Ended {
+        let mut more = true;
+        let mut bursts = 0;
+        loop {
+            if bursts == BURSTS {
+                bursts = 0;
+                watch::pause(2);
+            }
+            let wait = if more { Some(0) } else { None };
+            more = false;
+            match self.watch.next(wait) {
+                Some(Token::Init) => {
+                    if let Some(status) = ended::wait(&self.handoff.init) {
+                        self.copy();
+                        return status;
+                    }
+                }
+                Some(Token::Listener) => {
+                    self.clients.accept(&self.handoff.listener, &self.watch, self.console.is_some())
+                }
+                Some(Token::Notify) => {
+                    bursts += 1;
+                    notify::receive(&self.handoff);
+                }
+                Some(Token::Client) => {}
+                Some(Token::Console | Token::Output) | None => {
+                    more = self.copy();
+                    bursts = if more { bursts + 1 } else { 0 };
+                }
+            }
+            self.clients.receive(&mut self.console);
+        }
+    }
+
+    /// Copies what the guest wrote; says whether there may be more.
+    fn copy(&mut self) -> bool {
+        let Monitor { handoff, console, output, log, clients, .. } = self;
+        let mut sink = |message: &[u8]| {
+            log.append(&handoff.folder, &message[1..]);
+            clients.send(message);
+        };
+        let mut more = false;
+        if let Some(console) = console {
+            more |= console.copy(&mut sink);
+        }
+        if let Some(output) = output {
+            more |= console::drain(output, &mut sink);
+        }
+        more
+    }
+}

@@ -1,0 +1,96 @@
+//! The guest's console and its output, which a hostile guest holds at the other end.
+
+use super::MESSAGE_MAX;
+use holm_sys::bare;
+use rustix::fd::OwnedFd;
+use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat, fstatfs, major, minor};
+use rustix::io::{Errno, read, write};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+/// How many reads one turn takes before others have theirs.
+const READS: usize = 32;
+
+/// `f_type` of devpts.
+const DEVPTS_MAGIC: i64 = 0x1cd1;
+
+/// How long a read or write may hang before a signal ends it, in milliseconds.
+const PATIENCE: u32 = 1000;
+
+/// A pty's master, and the input that did not fit into it yet.
+pub struct Console {
+    pub master: OwnedFd,
+    pending: [u8; MESSAGE_MAX],
+    start: usize,
+    end: usize,
+}
+
+impl Console {
+    /// `None` unless `master` is the master of a pty: of a file that the guest made a read may never return.
+    pub fn new(master: OwnedFd) -> Option<Console> {
+        let stat = fstat(&master).ok()?;
+        let device = (major(stat.st_rdev), minor(stat.st_rdev));
+        let pty = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
+            && device == (5, 2)
+            && fstatfs(&master).ok()?.f_type as i64 == DEVPTS_MAGIC;
+        pty.then(|| Console { master, pending: [0; MESSAGE_MAX], start: 0, end: 0 })
+    }
+
+    /// Gives `sink` what the guest wrote, and the guest what is pending; says whether there may be more.
+    pub fn copy(&mut self, sink: &mut impl FnMut(&[u8])) -> bool {
+        self.guarded(|console| {
+            console.flush();
+            drain(&console.master, sink)
+        })
+    }
+
+    /// Types `bytes` into the console.
+    pub fn input(&mut self, bytes: &[u8]) {
+        let len = bytes.len().min(self.pending.len());
+        self.pending[..len].copy_from_slice(&bytes[..len]);
+        (self.start, self.end) = (0, len);
+        self.guarded(Console::flush);
+    }
+
+    /// Whether earlier input still waits for the guest.
+    pub fn is_full(&self) -> bool {
+        self.start < self.end
+    }
+
+    /// Tells the guest how large the terminal is.
+    pub fn resize(&self, rows: u16, columns: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let _ = tcsetwinsize(&self.master, size);
+    }
+
+    /// The guest's init may share this very open file and make it blocking again at any moment, so a timer runs along.
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut Console) -> T) -> T {
+        let _ = fcntl_setfl(&self.master, OFlags::RDWR | OFlags::NONBLOCK);
+        bare::tick(PATIENCE);
+        let done = work(self);
+        bare::tick(0);
+        done
+    }
+
+    fn flush(&mut self) {
+        while self.is_full() {
+            match write(&self.master, &self.pending[self.start..self.end]) {
+                Ok(written) => self.start += written,
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                Err(_) => self.start = self.end,
+            }
+        }
+    }
+}
+
+/// Gives `sink` what can be read, each time as a message of kind `o`; says whether there may be more.
+pub fn drain(from: &OwnedFd, sink: &mut impl FnMut(&[u8])) -> bool {
+    let mut message = [0; MESSAGE_MAX];
+    message[0] = b'o';
+    for _ in 0..READS {
+        match read(from, &mut message[1..]) {
+            Ok(len @ 1..) => sink(&message[..=len]),
+            _ => return false,
+        }
+    }
+    true
+}

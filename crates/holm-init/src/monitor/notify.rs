@@ -1,0 +1,15 @@
+//! What init says about itself (`sd_notify`).
+
+use super::handoff::Handoff;
+use rustix::fs::{XattrFlags, fsetxattr};
+use rustix::net::{RecvFlags, recv};
+
+/// Takes one datagram, which anybody in the guest may have sent; only `READY=1` means something.
+pub fn receive(handoff: &Handoff) {
+    let Some(socket) = &handoff.notify else { return };
+    let mut datagram = [0; 1024];
+    let Ok((len, _)) = recv(socket, &mut datagram[..], RecvFlags::DONTWAIT) else { return };
+    if datagram[..len].split(|&byte| byte == b'\n').any(|line| line == b"READY=1") {
+        let _ = fsetxattr(&handoff.cgroup, c"trusted.holm.ready", b"1", XattrFlags::empty());
+    }
+}

@@ -1,0 +1,67 @@
+//! What the monitor waits for, by epoll.
+
+use core::mem::MaybeUninit;
+use rustix::event::epoll;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+
+/// What has something to say.
+#[derive(Clone, Copy)]
+pub enum Token {
+    /// Init's pidfd: it ended.
+    Init = 1,
+    /// The console's master.
+    Console,
+    /// The output FIFO.
+    Output,
+    /// The clients' listening socket.
+    Listener,
+    /// The notify socket.
+    Notify,
+    /// Any client.
+    Client,
+}
+
+const TOKENS: [Token; 6] =
+    [Token::Init, Token::Console, Token::Output, Token::Listener, Token::Notify, Token::Client];
+
+/// The set of watched descriptors.
+pub struct Watch(OwnedFd);
+
+impl Watch {
+    pub fn new() -> Result<Watch, Errno> {
+        epoll::create(epoll::CreateFlags::CLOEXEC).map(Watch)
+    }
+
+    /// Reports as long as something can be read.
+    pub fn level(&self, fd: &impl AsFd, token: Token) {
+        self.add(fd, token, epoll::EventFlags::IN);
+    }
+
+    /// Reports once whenever something new happens: what hangs up and stays so must not keep the monitor busy.
+    pub fn edge(&self, fd: &impl AsFd, token: Token) {
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
+        self.add(fd, token, flags);
+    }
+
+    fn add(&self, fd: &impl AsFd, token: Token, flags: epoll::EventFlags) {
+        // An fd that cannot be watched stays silent; there is nobody to tell.
+        let _ = epoll::add(&self.0, fd, epoll::EventData::new_u64(token as u64), flags);
+    }
+
+    /// The next event; `None` after `seconds`, or when interrupted.
+    pub fn next(&self, seconds: Option<i64>) -> Option<Token> {
+        let timeout = seconds.map(|tv_sec| Timespec { tv_sec, tv_nsec: 0 });
+        let mut events = [MaybeUninit::uninit(); 1];
+        let (ready, _) = epoll::wait(&self.0, &mut events, timeout.as_ref()).ok()?;
+        let token = ready.first()?.data.u64();
+        TOKENS.into_iter().find(|t| *t as u64 == token)
+    }
+}
+
+/// Leaves the processor to others for so many milliseconds, below 1000.
+pub fn pause(milliseconds: i64) {
+    let time = Timespec { tv_sec: 0, tv_nsec: milliseconds * 1_000_000 };
+    let _ = rustix::event::poll(&mut [], Some(&time));
+}

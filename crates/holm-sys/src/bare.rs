@@ -1,0 +1,37 @@
+//! A program without the standard library: its entry, its arguments, processes and signals.
+//!
+//! `holm-init` is built on this: a monitor and an init cost a few pages each only as long as
+//! nothing initialises a runtime, a heap or a thread.
+
+mod args;
+mod inherited;
+mod process;
+mod signal;
+
+pub use args::Args;
+pub use inherited::{inherited, stderr, stdin};
+pub use process::{
+    Status, abort, exec, exec_argv, exit, exit_status_of, kill, milliseconds, reap, set_comm, spawn,
+};
+pub use signal::{Signal, catch, default_all, hold_all, tick, wait};
+
+/// Makes `$main`, a `fn(Args) -> i32`, the program's entry, and a panic its end.
+#[macro_export]
+macro_rules! entry {
+    ($main:path) => {
+        /// The entry that musl's start code calls.
+        #[allow(unsafe_code)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn main(argc: i32, argv: *const *const core::ffi::c_char) -> i32 {
+            // SAFETY: these are the arguments that the C start code got from the kernel.
+            let args = unsafe { $crate::bare::Args::new(argc, argv) };
+            let main: fn($crate::bare::Args) -> i32 = $main;
+            main(args)
+        }
+
+        #[panic_handler]
+        fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+            $crate::bare::abort()
+        }
+    };
+}

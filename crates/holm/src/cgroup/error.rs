@@ -1,0 +1,91 @@
+//! What can go wrong with a cgroup.
+
+use rustix::io::Errno;
+
+/// An error about a cgroup, for humans.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A system call on a cgroup file failed.
+    #[error("cannot {what} {path}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which cgroup or file, relative to the hierarchy's root where that is clear.
+        path: String,
+        /// The kernel's answer.
+        source: Errno,
+    },
+    /// There is no cgroup v2 hierarchy.
+    #[error(
+        "no cgroup v2 hierarchy is mounted; mount one (mount -t cgroup2 none /sys/fs/cgroup) or boot with systemd.unified_cgroup_hierarchy=1"
+    )]
+    NoV2,
+    /// Controllers cannot be turned on, because of processes beside the group of guests.
+    #[error(
+        "cannot turn on cgroup controllers in {path}: that cgroup holds processes itself; move them to a child cgroup, as systemd does when it is init"
+    )]
+    Occupied {
+        /// The file that was written.
+        path: String,
+    },
+    /// The guest's cgroup already holds processes.
+    #[error("cgroup {path} already holds processes: {}; stop the guest first", list(.pids))]
+    Populated {
+        /// `<group>/NAME`.
+        path: String,
+        /// Some of the processes.
+        pids: Vec<i32>,
+    },
+    /// Processes did not end in time.
+    #[error("cgroup {path} still holds processes: {}; state D in ps means one waits in the kernel, and it ends when that wait does", list(.pids))]
+    Timeout {
+        /// `<group>/NAME`.
+        path: String,
+        /// Some of the processes.
+        pids: Vec<i32>,
+    },
+    /// A limit that this host cannot enforce.
+    #[error("{key} cannot be enforced on this host: {why}")]
+    Unsupported {
+        /// The limit's key in guest.toml.
+        key: &'static str,
+        /// The reason and what mends it.
+        why: String,
+    },
+    /// A limit with a value that makes no sense here.
+    #[error("{key} = {value}: {why}")]
+    Invalid {
+        /// The limit's key in guest.toml.
+        key: &'static str,
+        /// The value given.
+        value: String,
+        /// What would be right.
+        why: String,
+    },
+    /// The kernel refused a limit's value.
+    #[error("cannot set {key} ({value:?} in {path})")]
+    Limit {
+        /// The limit's key in guest.toml.
+        key: &'static str,
+        /// What was written.
+        value: String,
+        /// The file it was written to.
+        path: String,
+        /// The kernel's answer.
+        source: Errno,
+    },
+}
+
+impl Error {
+    pub(super) fn io(what: &'static str, path: impl Into<String>, source: Errno) -> Self {
+        Self::Io { what, path: path.into(), source }
+    }
+}
+
+fn list(pids: &[i32]) -> String {
+    let mut text = pids.iter().take(8).map(i32::to_string).collect::<Vec<_>>().join(", ");
+    if pids.len() > 8 {
+        text.push_str(", ...");
+    }
+    if text.is_empty() { "(just ended)".to_owned() } else { text }
+}

@@ -1,0 +1,98 @@
+//! Waiting for what `cgroup.events` tells, and the verbs that need it: freeze, kill, wait.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::{Errno, pread};
+
+use super::files::write_file;
+use super::{Error, GuestCgroup, Result, walk};
+
+/// How long freezing may take. A process that waits in the kernel uninterruptibly freezes when that ends.
+const FREEZE: Duration = Duration::from_secs(10);
+
+impl GuestCgroup {
+    /// Stops every process of the guest where it is, or lets them go on. Returns when all have stopped.
+    pub fn freeze(&self, frozen: bool) -> Result<()> {
+        let value = if frozen { "1" } else { "0" };
+        write_file(&self.dir, "cgroup.freeze", value)
+            .map_err(|e| self.io("write", "cgroup.freeze", e))?;
+        // An empty cgroup is never told to be frozen.
+        if frozen && !self.wait_event("frozen", true, Some(FREEZE))? {
+            let _ = write_file(&self.dir, "cgroup.freeze", "0");
+            return Err(Error::Timeout {
+                path: self.path.clone(),
+                pids: self.pids().unwrap_or_default(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Sends SIGKILL to every process of the guest, those that it forks meanwhile and frozen ones included.
+    pub fn kill(&self) -> Result<()> {
+        write_file(&self.dir, "cgroup.kill", "1").map_err(|e| self.io("write", "cgroup.kill", e))
+    }
+
+    /// Waits until no process is left.
+    pub fn wait_empty(&self, timeout: Duration) -> Result<()> {
+        if self.wait_event("populated", false, Some(timeout))? {
+            return Ok(());
+        }
+        Err(Error::Timeout { path: self.path.clone(), pids: self.pids()? })
+    }
+
+    /// Whether any process is left. One that has ended and waits for its parent does not count.
+    pub fn populated(&self) -> Result<bool> {
+        Ok(!self.wait_event("populated", false, Some(Duration::ZERO))?)
+    }
+
+    /// The guest's processes, as the host numbers them.
+    pub fn pids(&self) -> Result<Vec<i32>> {
+        walk::pids(&self.dir).map_err(|e| self.io("list the processes in", "", e))
+    }
+
+    pub(super) fn io(&self, what: &'static str, file: &str, e: Errno) -> Error {
+        let path =
+            if file.is_empty() { self.path.clone() } else { format!("{}/{file}", self.path) };
+        Error::io(what, path, e)
+    }
+
+    /// Waits until an event has a value; false when it had not in time. No time limit: `None`.
+    fn wait_event(&self, event: &str, wanted: bool, timeout: Option<Duration>) -> Result<bool> {
+        let fail = |e| self.io("read", "cgroup.events", e);
+        let file =
+            openat(&self.dir, "cgroup.events", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let file = match file {
+            Err(Errno::NOENT) if !wanted => return Ok(true),
+            file => file.map_err(fail)?,
+        };
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            match read_event(&file, event) {
+                Ok(value) if value == wanted => return Ok(true),
+                // Somebody else removed the cgroup: nothing is in it.
+                Err(Errno::NODEV) => return Ok(!wanted),
+                value => value.map_err(fail)?,
+            };
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(false);
+            }
+            // The kernel compares with what the last read saw, so no event is lost in between.
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
+            match poll(&mut [PollFd::new(&file, PollFlags::PRI)], left.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => return Err(fail(e)),
+            }
+        }
+    }
+}
+
+fn read_event(file: &OwnedFd, event: &str) -> rustix::io::Result<bool> {
+    let mut bytes = [0; 256];
+    let len = pread(file, &mut bytes, 0)?;
+    let text = std::str::from_utf8(&bytes[..len]).unwrap_or_default();
+    Ok(super::usage::field(text, event) == Some(1))
+}

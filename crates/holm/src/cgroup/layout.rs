@@ -1,0 +1,181 @@
+//! Which cgroup hierarchies this host has, and where each controller is.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use super::files::read_file;
+use super::{Error, Result};
+
+/// A controller that Holm uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Controller {
+    /// Share and cap of CPU time.
+    Cpu,
+    /// Which CPUs.
+    Cpuset,
+    /// Memory and swap.
+    Memory,
+    /// The number of processes and threads.
+    Pids,
+}
+
+impl Controller {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Cpu, Self::Cpuset, Self::Memory, Self::Pids];
+
+    /// The kernel's name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Cpuset => "cpuset",
+            Self::Memory => "memory",
+            Self::Pids => "pids",
+        }
+    }
+}
+
+/// The cgroup hierarchies of this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    v2: PathBuf,
+    /// Controllers that the v2 hierarchy has.
+    v2_has: Vec<Controller>,
+    /// Controllers that a v1 hierarchy has, with its mount point.
+    v1: Vec<(Controller, PathBuf)>,
+    /// Whether any v1 hierarchy with a controller is mounted, Holm's or not.
+    hybrid: bool,
+}
+
+impl Layout {
+    /// Looks at the mounts of the calling process.
+    pub fn probe() -> Result<Self> {
+        let mountinfo = read_file(CWD, "/proc/self/mountinfo")
+            .map_err(|e| Error::io("read", "/proc/self/mountinfo", e))?;
+        let mut layout = Self::parse(&mountinfo)?;
+        let controllers = read_file(layout.open_v2()?, "cgroup.controllers").map_err(|e| {
+            Error::io("read", layout.v2.join("cgroup.controllers").display().to_string(), e)
+        })?;
+        layout.set_controllers(&controllers);
+        Ok(layout)
+    }
+
+    /// Finds the hierarchies in the text of a mountinfo file. Which controllers the v2 hierarchy has is
+    /// not in it; `probe` adds them.
+    pub fn parse(mountinfo: &str) -> Result<Self> {
+        let mut v2 = None;
+        let mut v1: Vec<(Controller, PathBuf)> = Vec::new();
+        let mut hybrid = false;
+        for mount in mountinfo.lines().filter_map(Mount::parse) {
+            if mount.fstype == "cgroup2" {
+                // Others may have bound parts of it elsewhere; the whole, mounted first, is the host's.
+                if v2.as_ref().is_none_or(|(root, _)| *root != "/" && mount.root == "/") {
+                    v2 = Some((mount.root, mount.point()));
+                }
+            } else if mount.fstype == "cgroup" {
+                hybrid |= !mount.options.contains("name=");
+                for controller in Controller::ALL {
+                    let here = mount.options.split(',').any(|option| option == controller.name());
+                    if here && !v1.iter().any(|(known, _)| *known == controller) {
+                        v1.push((controller, mount.point()));
+                    }
+                }
+            }
+        }
+        let (_, v2) = v2.ok_or(Error::NoV2)?;
+        Ok(Self { v2, v2_has: Vec::new(), v1, hybrid })
+    }
+
+    /// Takes the text of the v2 root's `cgroup.controllers`.
+    pub(super) fn set_controllers(&mut self, controllers: &str) {
+        let has = |controller: &Controller| {
+            controllers.split_whitespace().any(|word| word == controller.name())
+        };
+        self.v2_has = Controller::ALL.into_iter().filter(has).collect();
+    }
+
+    /// Whether all controllers are on the v2 hierarchy.
+    pub fn is_pure_v2(&self) -> bool {
+        !self.hybrid
+    }
+
+    /// The mount point of the hierarchy that has this controller; `None` if this kernel lacks it.
+    pub fn has(&self, controller: Controller) -> Option<&Path> {
+        if self.on_v2(controller) { Some(&self.v2) } else { self.v1(controller) }
+    }
+
+    /// Where the v2 hierarchy is mounted.
+    pub fn v2_root(&self) -> &Path {
+        &self.v2
+    }
+
+    pub(super) fn on_v2(&self, controller: Controller) -> bool {
+        self.v2_has.contains(&controller)
+    }
+
+    pub(super) fn v1(&self, controller: Controller) -> Option<&Path> {
+        self.v1.iter().find(|(known, _)| *known == controller).map(|(_, path)| path.as_path())
+    }
+
+    /// The mount points of the v1 hierarchies, each once: controllers may share one.
+    pub(super) fn v1_roots(&self) -> Vec<&Path> {
+        let mut roots: Vec<&Path> = self.v1.iter().map(|(_, path)| path.as_path()).collect();
+        roots.dedup();
+        roots
+    }
+
+    /// The controllers on v2 that every group of guests gets: what limits and `status` need of the
+    /// common ones. cpuset is turned on by the first guest that wants it.
+    pub(super) fn v2_common(&self) -> impl Iterator<Item = Controller> {
+        self.v2_has.iter().copied().filter(|controller| *controller != Controller::Cpuset)
+    }
+
+    pub(super) fn open_v2(&self) -> Result<OwnedFd> {
+        open_root(&self.v2)
+    }
+}
+
+pub(super) fn open_root(path: &Path) -> Result<OwnedFd> {
+    openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|e| Error::io("open", path.display().to_string(), e))
+}
+
+/// The fields of a mountinfo line that matter here (`proc_pid_mountinfo(5)`).
+struct Mount<'a> {
+    root: &'a str,
+    point: &'a str,
+    fstype: &'a str,
+    options: &'a str,
+}
+
+impl<'a> Mount<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let mut mount = mount.split(' ').skip(3);
+        let (root, point) = (mount.next()?, mount.next()?);
+        let mut filesystem = filesystem.split(' ');
+        let (fstype, _source, options) =
+            (filesystem.next()?, filesystem.next()?, filesystem.next()?);
+        Some(Self { root, point, fstype, options })
+    }
+
+    /// The mount point, with the kernel's octal escapes of space, tab, newline and backslash undone.
+    fn point(&self) -> PathBuf {
+        let bytes = self.point.as_bytes();
+        let mut path = Vec::with_capacity(bytes.len());
+        let mut i = 0;
+        while i < bytes.len() {
+            let escaped = self.point.get(i + 1..i + 4).filter(|_| bytes[i] == b'\\');
+            if let Some(byte) = escaped.and_then(|octal| u8::from_str_radix(octal, 8).ok()) {
+                path.push(byte);
+                i += 4;
+            } else {
+                path.push(bytes[i]);
+                i += 1;
+            }
+        }
+        std::ffi::OsString::from_vec(path).into()
+    }
+}

@@ -1,0 +1,182 @@
+//! Changing the limits of a guest that runs.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::CWD;
+use rustix::io::Errno;
+
+use super::create::{in_use, limit_error, make_v1_dir, write_v2};
+use super::files::{open_dir, read_file, write_file};
+use super::layout::{Controller, open_root};
+use super::limits::{Limits, Setting};
+use super::{Error, GuestCgroup, Result, walk};
+
+/// How often the guest's processes are listed again while they are moved: each round catches those that
+/// were forked during the one before, and a round without any ends it.
+const ROUNDS: u32 = 100;
+
+impl GuestCgroup {
+    /// Makes these the guest's limits; what they do not name is lifted.
+    pub fn set_limits(&self, limits: &Limits) -> Result<()> {
+        limits.check()?;
+        let wanted = limits.v1_wanted(&self.layout)?;
+        let (group, _) = self.path.split_once('/').unwrap_or(("", &self.path));
+        for setting in limits.v2().iter().filter(|setting| self.layout.on_v2(setting.controller)) {
+            if setting.value.is_some() {
+                if let (Some(memory), "memory.max") = (limits.memory, setting.file) {
+                    self.make_room(memory)?;
+                }
+                write_v2(&self.layout, group, &self.path, &self.dir, setting)?;
+            } else {
+                self.tell(setting, write_file(&self.dir, setting.file, setting.none))?;
+            }
+        }
+        if self.layout.v1_roots().is_empty() {
+            return Ok(());
+        }
+        let settings = limits.v1()?;
+        for root in self.layout.v1_roots() {
+            let here: Vec<&Setting> =
+                settings.iter().filter(|setting| self.on_v1_root(setting, root)).collect();
+            let needed = wanted.iter().any(|setting| self.on_v1_root(setting, root));
+            self.set_v1(root, group, &here, needed, limits.memory)?;
+        }
+        Ok(())
+    }
+
+    /// Before memory is limited below what the guest uses: gets the kernel to drop or swap out what it can.
+    /// v1 does that itself and refuses the limit if it cannot; v2 would take it and kill.
+    fn make_room(&self, limit: u64) -> Result<()> {
+        let over = || Ok(self.usage()?.memory.unwrap_or(0).saturating_sub(limit));
+        let excess = over()?;
+        if excess == 0 {
+            return Ok(());
+        }
+        // EAGAIN: it could not reclaim all of it. What counts is what is left.
+        let _ = write_file(&self.dir, "memory.reclaim", &excess.to_string());
+        if over()? == 0 { Ok(()) } else { Err(in_use("memory.limit", &limit.to_string())) }
+    }
+
+    /// v1 does not count what a process allocated before it joined. A limit below that would be a lie.
+    fn check_held(&self, limit: u64) -> Result<()> {
+        let held: u64 = self.pids()?.into_iter().map(held_by).sum();
+        if held <= limit { Ok(()) } else { Err(in_use("memory.limit", &limit.to_string())) }
+    }
+
+    fn on_v1_root(&self, setting: &Setting, root: &Path) -> bool {
+        !self.layout.on_v2(setting.controller) && self.layout.v1(setting.controller) == Some(root)
+    }
+
+    /// Sets the limits of one v1 hierarchy, which the guest joins now if it was not in it.
+    fn set_v1(
+        &self,
+        root: &Path,
+        group: &str,
+        settings: &[&Setting],
+        needed: bool,
+        memory: Option<u64>,
+    ) -> Result<()> {
+        let (dir, joins) = match open_dir(open_root(root)?, &self.path) {
+            Ok(dir) => (dir, false),
+            Err(Errno::NOENT) if needed => {
+                if let (Some(memory), true) =
+                    (memory, self.layout.v1(Controller::Memory) == Some(root))
+                {
+                    self.check_held(memory)?;
+                }
+                (make_v1_dir(root, group, &self.path)?, true)
+            }
+            Err(Errno::NOENT) => return Ok(()),
+            Err(e) => {
+                return Err(Error::io(
+                    "open cgroup",
+                    root.join(&self.path).display().to_string(),
+                    e,
+                ));
+            }
+        };
+        self.write_v1(&dir, settings)?;
+        if joins { self.move_into(&dir, root) } else { Ok(()) }
+    }
+
+    /// Memory may not exceed memory and swap together at any moment, so which of the two goes first depends
+    /// on the direction: what is refused at first is tried again after the others.
+    fn write_v1(&self, dir: &OwnedFd, settings: &[&Setting]) -> Result<()> {
+        let mut refused = Vec::new();
+        for setting in settings {
+            match write_v1_setting(dir, setting) {
+                Err(Errno::INVAL) => refused.push(*setting),
+                result => self.tell(setting, result)?,
+            }
+        }
+        for setting in refused {
+            self.tell(setting, write_v1_setting(dir, setting))?;
+        }
+        Ok(())
+    }
+
+    /// A limit to lift that this kernel does not know is lifted already.
+    fn tell(&self, setting: &Setting, result: rustix::io::Result<()>) -> Result<()> {
+        match result {
+            Err(Errno::NOENT) if setting.value.is_none() => Ok(()),
+            result => result.map_err(|e| {
+                limit_error(
+                    setting,
+                    &self.path,
+                    setting.value.as_deref().unwrap_or(setting.none),
+                    e,
+                )
+            }),
+        }
+    }
+
+    fn move_into(&self, dir: &OwnedFd, root: &Path) -> Result<()> {
+        let fail = |e| {
+            Error::io(
+                "move the guest's processes to",
+                root.join(&self.path).display().to_string(),
+                e,
+            )
+        };
+        for _ in 0..ROUNDS {
+            let there: BTreeSet<i32> = walk::pids(dir).map_err(fail)?.into_iter().collect();
+            let left: Vec<i32> =
+                self.pids()?.into_iter().filter(|pid| !there.contains(pid)).collect();
+            if left.is_empty() {
+                return Ok(());
+            }
+            for pid in left {
+                match write_file(dir, "cgroup.procs", &pid.to_string()) {
+                    Ok(()) | Err(Errno::SRCH) => {}
+                    Err(e) => return Err(fail(e)),
+                }
+            }
+        }
+        Err(fail(Errno::AGAIN))
+    }
+}
+
+/// Bytes of memory that a process holds and that no file backs; 0 when it has ended.
+fn held_by(pid: i32) -> u64 {
+    let status = read_file(CWD, &format!("/proc/{pid}/status")).unwrap_or_default();
+    let kib = |key| {
+        status.lines().find_map(|line: &str| {
+            line.strip_prefix(key)?.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+        })
+    };
+    kib("RssAnon:").unwrap_or(0) * 1024
+}
+
+fn write_v1_setting(dir: &OwnedFd, setting: &Setting) -> rustix::io::Result<()> {
+    match (&setting.value, setting.file) {
+        (Some(value), file) => write_file(dir, file, value),
+        // No set: the CPUs of the parent.
+        (None, "cpuset.cpus") => match read_file(dir, "../cpuset.cpus") {
+            Ok(all) => write_file(dir, "cpuset.cpus", all.trim()),
+            Err(e) => Err(e),
+        },
+        (None, file) => write_file(dir, file, setting.none),
+    }
+}

@@ -1,0 +1,128 @@
+//! What no key alone can tell: contradictions, and what must be there.
+
+use std::collections::HashSet;
+
+use super::parse::Seen;
+use super::types::{Arch, Config, Init, NetMode};
+
+/// A contradiction, put at a key and at an item of its list.
+pub(super) struct Fault {
+    pub key: String,
+    pub item: Option<usize>,
+    pub message: String,
+}
+
+fn fault(key: impl Into<String>, message: impl Into<String>) -> Fault {
+    Fault { key: key.into(), item: None, message: message.into() }
+}
+
+/// Checks the whole, and settles what depends on several keys.
+pub(super) fn check(config: &mut Config, seen: &[Seen]) -> Result<(), Fault> {
+    let given = |key: &str| seen.iter().any(|s| s.name == key);
+    if config.base.is_empty() {
+        return Err(fault("base", "base is missing; write base = \"NAME\" (`holm base ls`)"));
+    }
+    init(config, given("init"))?;
+    if config.arch == Arch::I686 && !cfg!(target_arch = "x86_64") {
+        return Err(fault("arch", "arch: i686 programs run on x86_64 hosts only"));
+    }
+    if config.memory.swap.is_some() && config.memory.limit.is_none() {
+        let message = "memory.swap is what goes beyond memory.limit, which is not set";
+        return Err(fault("memory.swap", message));
+    }
+    if config.memory.lock.is_some() && config.rlimits.contains_key("memlock") {
+        return Err(fault("rlimits.memlock", "rlimits.memlock and memory.lock are the same limit"));
+    }
+    net(config)?;
+    doubles("net.publish", config.net.publish.iter().map(|p| (p.host_ip, p.host_port, p.proto)))
+        .map_err(|fault| {
+            // A range stands for several ports: then the item's number is not the port's.
+            let written =
+                seen.iter().find(|s| s.name == "net.publish").map_or(0, |s| s.items.len());
+            let item = fault.item.filter(|_| written == config.net.publish.len());
+            Fault { item, ..fault }
+        })?;
+    doubles("mounts", config.mounts.iter().map(|m| &m.target))?;
+    doubles("devices", config.devices.iter())
+}
+
+fn init(config: &mut Config, given: bool) -> Result<(), Fault> {
+    if let Some(s) = config.services.iter().find(|s| s.command.is_empty()) {
+        let key = format!("services.{}.restart", s.name);
+        return Err(fault(key, format!("services.{}.command is missing", s.name)));
+    }
+    let runs = match (config.command.is_empty(), config.services.first()) {
+        (true, None) => return Ok(()),
+        (false, None) => "command".to_owned(),
+        (true, Some(service)) => format!("services.{}.command", service.name),
+        (false, Some(_)) => {
+            let message = "command and services exclude each other; make the command a service";
+            return Err(fault("command", message));
+        }
+    };
+    if !given {
+        config.init = Init::Minimal;
+    }
+    if config.init == Init::System {
+        let message =
+            format!("{runs} needs init = \"minimal\"; the base's own init starts its own services");
+        return Err(fault(runs, message));
+    }
+    Ok(())
+}
+
+fn net(config: &Config) -> Result<(), Fault> {
+    let net = &config.net;
+    let (mode, why) = match net.mode {
+        NetMode::Private => return addresses(config),
+        NetMode::None => ("none", "the guest has no network"),
+        NetMode::Host => ("host", "the guest's ports are the host's"),
+    };
+    let excluded = [
+        ("net.publish", !net.publish.is_empty()),
+        ("net.address", !net.address.is_empty()),
+        ("net.dns", !net.dns.is_empty() && net.mode == NetMode::None),
+    ];
+    match excluded.iter().find(|(_, there)| *there) {
+        Some((key, _)) => {
+            Err(fault(*key, format!("{key} contradicts net.mode = \"{mode}\": {why}")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn addresses(config: &Config) -> Result<(), Fault> {
+    for (name, v6) in [("IPv4", false), ("IPv6", true)] {
+        let mut same = config.net.address.iter().enumerate().filter(|(_, a)| a.is_ipv6() == v6);
+        if let Some((item, _)) = same.nth(1) {
+            let message = format!("net.address: a guest has one {name} address");
+            return Err(Fault { item: Some(item), ..fault("net.address", message) });
+        }
+    }
+    match config.net.address.iter().position(std::net::IpAddr::is_loopback) {
+        None => Ok(()),
+        Some(item) => {
+            let message = "net.address: a loopback address reaches nobody";
+            Err(Fault { item: Some(item), ..fault("net.address", message) })
+        }
+    }
+}
+
+/// Nothing may be given twice.
+fn doubles<T: std::hash::Hash + Eq>(
+    key: &'static str,
+    items: impl Iterator<Item = T>,
+) -> Result<(), Fault> {
+    let mut there = HashSet::new();
+    for (item, value) in items.enumerate() {
+        if !there.insert(value) {
+            let what = match key {
+                "net.publish" => "the same host port is published twice",
+                "mounts" => "two mounts have the same target",
+                _ => "the same device is given twice",
+            };
+            return Err(Fault { item: Some(item), ..fault(key, format!("{key}: {what}")) });
+        }
+    }
+    Ok(())
+}

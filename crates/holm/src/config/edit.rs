@@ -1,0 +1,272 @@
+//! Changes to a `guest.toml` that keep its comments and its order.
+
+use std::fmt;
+
+use toml_edit::{Array, DocumentMut, Item, RawString, Table, TableLike, Value};
+
+use super::error::Error;
+use super::keys::{self, Input, Key, Kind};
+use super::parse::parse;
+use super::types::Config;
+
+/// One change, as people type it: `key=value`, `key+=value`, `key-=value`, or the removal of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Dotted name.
+    pub key: String,
+    /// What to do with it.
+    pub op: Op,
+}
+
+/// What to do with a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Op {
+    /// Give it this value. A list's items stand between commas, or in TOML's brackets.
+    Set(String),
+    /// Put one more item into a list.
+    Add(String),
+    /// Take an item out of a list.
+    Remove(String),
+    /// Back to the default.
+    Unset,
+}
+
+impl Change {
+    /// Reads `key=value`, `key+=value` or `key-=value`. The key and value are checked by [`edit_text`].
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let Some((left, value)) = text.split_once('=') else {
+            let message = "write KEY=VALUE, KEY+=VALUE or KEY-=VALUE".to_owned();
+            return Err(Error::Change { change: text.to_owned(), message });
+        };
+        let value = value.to_owned();
+        let (key, op) = match (left.strip_suffix('+'), left.strip_suffix('-')) {
+            (Some(key), _) => (key, Op::Add(value)),
+            (_, Some(key)) => (key, Op::Remove(value)),
+            (None, None) => (left, Op::Set(value)),
+        };
+        Ok(Self { key: key.trim().to_owned(), op })
+    }
+
+    /// Gives `key` a value.
+    pub fn set(key: &str, value: &str) -> Self {
+        Self { key: key.to_owned(), op: Op::Set(value.to_owned()) }
+    }
+
+    /// Puts an item into the list `key`.
+    pub fn add(key: &str, value: &str) -> Self {
+        Self { key: key.to_owned(), op: Op::Add(value.to_owned()) }
+    }
+
+    /// Puts `key`, or a group of keys, back to its default.
+    pub fn unset(key: &str) -> Self {
+        Self { key: key.to_owned(), op: Op::Unset }
+    }
+
+    fn error(&self, message: impl Into<String>) -> Error {
+        Error::Change { change: self.to_string(), message: message.into() }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.op {
+            Op::Set(value) => write!(f, "{}={value}", self.key),
+            Op::Add(value) => write!(f, "{}+={value}", self.key),
+            Op::Remove(value) => write!(f, "{}-={value}", self.key),
+            Op::Unset => write!(f, "unset {}", self.key),
+        }
+    }
+}
+
+/// The text after `changes`, each checked; the result is a valid `guest.toml`.
+pub fn edit_text(text: &str, changes: &[Change]) -> Result<String, Error> {
+    const ORIGIN: &str = "guest.toml";
+    let mut document: DocumentMut = match text.parse() {
+        Ok(document) => document,
+        // The same mistake, with line and excerpt.
+        Err(e) => {
+            parse(text, ORIGIN)?;
+            return Err(Error::at(text, ORIGIN, e.span().unwrap_or(0..0), e.message().to_owned()));
+        }
+    };
+    for change in changes {
+        apply(&mut document, change)?;
+    }
+    let text = document.to_string();
+    parse(&text, ORIGIN)?;
+    Ok(text)
+}
+
+fn apply(document: &mut DocumentMut, change: &Change) -> Result<(), Error> {
+    let path: Vec<&str> = change.key.split('.').collect();
+    let key = match (keys::find(&change.key), &change.op) {
+        (Some(key), _) => key,
+        (None, Op::Unset) if keys::is_group(&change.key) => {
+            remove(document.as_table_mut(), &path);
+            return Ok(());
+        }
+        (None, _) => return Err(change.error(keys::unknown(&change.key))),
+    };
+    match &change.op {
+        Op::Unset => remove(document.as_table_mut(), &path),
+        Op::Set(text) => {
+            let value = value(key, text).map_err(|e| change.error(e))?;
+            let checked = items(&value).ok_or_else(|| change.error("lists hold strings only"))?;
+            check(key, change, &checked)?;
+            *slot(document, &path, change)? = kept(value, document_value(document, &path));
+        }
+        Op::Add(text) => {
+            list_only(key, change)?;
+            check(key, change, std::slice::from_ref(text))?;
+            push(array(document, &path, change)?, text);
+        }
+        Op::Remove(text) => {
+            list_only(key, change)?;
+            let wanted = check(key, change, std::slice::from_ref(text))?;
+            let array = array(document, &path, change)?;
+            let same = |v: &Value| v.as_str().is_some_and(|s| canonical(key, change, s) == wanted);
+            let Some(at) = array.iter().position(same) else {
+                return Err(change.error(format!("{} does not hold it", change.key)));
+            };
+            array.remove(at);
+            if array.is_empty() {
+                remove(document.as_table_mut(), &path);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn list_only(key: &Key, change: &Change) -> Result<(), Error> {
+    if key.kind.is_list() {
+        return Ok(());
+    }
+    Err(change.error(format!("{} is no list; write {}=VALUE", change.key, change.key)))
+}
+
+/// Checks items by setting them, and gives them back in their own form.
+fn check(key: &Key, change: &Change, items: &[String]) -> Result<Vec<String>, Error> {
+    let mut scratch = Config::default();
+    let name = key.variable(&change.key);
+    let input = Input { name, items };
+    (key.set)(&mut scratch, &input).map_err(|fault| change.error(fault.1))?;
+    Ok((key.show)(&scratch, name))
+}
+
+fn canonical(key: &Key, change: &Change, item: &str) -> Vec<String> {
+    check(key, change, &[item.to_owned()]).unwrap_or_default()
+}
+
+/// The TOML value for what was typed.
+fn value(key: &Key, text: &str) -> Result<Value, String> {
+    let whole = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match key.kind {
+        Kind::Bool | Kind::Order if matches!(text, "true" | "false") => Ok((text == "true").into()),
+        Kind::Order | Kind::Count | Kind::Size | Kind::Cpus | Kind::Limits if whole => {
+            text.parse::<i64>().map(Value::from).map_err(|e| e.to_string())
+        }
+        Kind::Cpus if text.parse::<f64>().is_ok_and(f64::is_finite) => {
+            Ok(text.parse::<f64>().unwrap_or_default().into())
+        }
+        Kind::List(_) | Kind::Words if text.starts_with('[') => {
+            text.parse::<Value>().map_err(|e| format!("not a TOML list: {}", e.message()))
+        }
+        Kind::List(_) => {
+            Ok(Value::Array(text.split(',').map(str::trim).filter(|t| !t.is_empty()).collect()))
+        }
+        Kind::Words => Ok(Value::Array(text.split_whitespace().collect())),
+        _ => Ok(text.into()),
+    }
+}
+
+/// The items of a value as [`Input`] wants them.
+fn items(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::Array(array) => array.iter().map(|v| v.as_str().map(str::to_owned)).collect(),
+        Value::String(s) => Some(vec![s.value().clone()]),
+        other => Some(vec![other.to_string().trim().to_owned()]),
+    }
+}
+
+/// The value with the space and the comment that stood around the old one.
+fn kept(mut value: Value, old: Option<Value>) -> Item {
+    if let Some(old) = old {
+        *value.decor_mut() = old.decor().clone();
+    }
+    Item::Value(value)
+}
+
+fn document_value(document: &DocumentMut, path: &[&str]) -> Option<Value> {
+    let mut item = document.as_item();
+    for part in path {
+        item = item.get(part)?;
+    }
+    item.as_value().cloned()
+}
+
+/// The place of a key, made if it is new: in its table if there is one, else as a dotted key.
+fn slot<'a>(
+    document: &'a mut DocumentMut,
+    path: &[&str],
+    change: &Change,
+) -> Result<&'a mut Item, Error> {
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    let (last, groups) = path.split_last().unwrap_or((&"", &[]));
+    for group in groups {
+        let item = table.entry(group).or_insert_with(|| {
+            let mut new = Table::new();
+            new.set_dotted(true);
+            Item::Table(new)
+        });
+        table = item
+            .as_table_like_mut()
+            .ok_or_else(|| change.error(format!("{group} is no table in this file")))?;
+    }
+    Ok(table.entry(last).or_insert(Item::None))
+}
+
+/// The list of a key, made if it is new.
+fn array<'a>(
+    document: &'a mut DocumentMut,
+    path: &[&str],
+    change: &Change,
+) -> Result<&'a mut Array, Error> {
+    let item = slot(document, path, change)?;
+    if item.is_none() {
+        *item = Item::Value(Value::Array(Array::new()));
+    }
+    item.as_array_mut().ok_or_else(|| change.error("it is no list in this file"))
+}
+
+/// Appends to a list; one that has a line for each item gets one more line.
+fn push(array: &mut Array, text: &str) {
+    let last = array.iter().last().and_then(|v| v.decor().prefix()).and_then(RawString::as_str);
+    let Some((_, indent)) = last.and_then(|prefix| prefix.rsplit_once('\n')) else {
+        array.push(text);
+        return;
+    };
+    let after = array.trailing().as_str().unwrap_or("").trim_end().to_owned();
+    let value = Value::from(text).decorated(format!("{after}\n{indent}"), "");
+    array.push_formatted(value);
+    array.set_trailing("\n");
+    array.set_trailing_comma(true);
+}
+
+/// Removes a key, and the groups that are empty then.
+fn remove(table: &mut dyn TableLike, path: &[&str]) {
+    match path {
+        [] => {}
+        [last] => {
+            table.remove(last);
+        }
+        [group, rest @ ..] => {
+            let Some(inner) = table.get_mut(group).and_then(Item::as_table_like_mut) else {
+                return;
+            };
+            remove(inner, rest);
+            if inner.is_empty() {
+                table.remove(group);
+            }
+        }
+    }
+}

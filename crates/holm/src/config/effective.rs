@@ -1,0 +1,104 @@
+//! Every value of a guest with where it comes from.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::error::Error;
+use super::keys::{Effect, Key, Kind, keys};
+use super::parse::read;
+use super::types::Config;
+use super::units;
+
+/// A key and its value in force.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Effective {
+    /// Dotted name, with the user's names put in (`env.LANG`).
+    pub key: String,
+    /// The value: sizes in bytes, times in seconds, null when nothing is set.
+    pub value: Value,
+    /// The value as it would be written, or the default's description.
+    pub text: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// Line of the file that sets it, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// Nobody set it.
+    Default,
+    /// The guest's `guest.toml`.
+    File,
+}
+
+/// All values that `text`, a `guest.toml`, gives, in the order of [`keys`].
+pub fn effective(text: &str, origin: &str) -> Result<Vec<Effective>, Error> {
+    let (config, seen) = read(text, origin)?;
+    let mut all = Vec::new();
+    for key in keys() {
+        for name in names(&config, key) {
+            let items = (key.show)(&config, key.variable(&name));
+            let from = seen.iter().find(|s| s.name == name);
+            let shown = match (items.is_empty(), key.kind.is_list()) {
+                (true, _) => key.default.to_owned(),
+                (false, true) => items.join(", "),
+                (false, false) => items[0].clone(),
+            };
+            all.push(Effective {
+                value: value(&key.kind, &items),
+                text: shown,
+                source: if from.is_some() { Source::File } else { Source::Default },
+                line: from.map(|s| text[..s.span.start].matches('\n').count() + 1),
+                key: name,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// The names a key has in this guest: its own, or one for each name of the user's.
+fn names(config: &Config, key: &Key) -> Vec<String> {
+    let Some((group, _)) = key.name.split_once(".*") else { return vec![key.name.to_owned()] };
+    let users: Vec<&String> = match group {
+        "env" => config.env.keys().collect(),
+        "rlimits" => config.rlimits.keys().collect(),
+        _ => config.services.iter().map(|s| &s.name).collect(),
+    };
+    users.into_iter().map(|name| key.name.replace('*', name)).collect()
+}
+
+/// The value for programs.
+fn value(kind: &Kind, items: &[String]) -> Value {
+    if kind.is_list() {
+        return json!(items);
+    }
+    let Some(text) = items.first() else { return Value::Null };
+    match kind {
+        Kind::Bool => json!(text == "true"),
+        Kind::Order if text == "false" => json!(false),
+        Kind::Order | Kind::Count => json!(text.parse::<u64>().ok()),
+        Kind::Size => json!(units::size(text).ok()),
+        Kind::Cpus => json!(units::cpus(text).ok()),
+        Kind::Time => json!(units::duration(text).ok().map(|t| t.as_secs_f64())),
+        _ => json!(text),
+    }
+}
+
+/// The keys whose values differ, with when that takes effect.
+pub fn changed(old: &Config, new: &Config) -> Vec<(String, Effect)> {
+    let mut all = Vec::new();
+    for key in keys() {
+        let mut both = names(old, key);
+        both.extend(names(new, key));
+        both.sort();
+        both.dedup();
+        let show = |config, name: &str| (key.show)(config, key.variable(name));
+        both.retain(|name| show(old, name) != show(new, name));
+        all.extend(both.into_iter().map(|name| (name, key.effect)));
+    }
+    all
+}

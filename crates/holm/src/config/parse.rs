@@ -1,0 +1,133 @@
+//! From text to [`Config`]: finds each key in the table, converts its value, and checks the whole.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::check::check;
+use super::error::Error;
+use super::keys::{self, Input, Key, Kind};
+use super::types::Config;
+
+/// Reads a `guest.toml`; `origin` names it in errors, which carry line, column and an excerpt.
+pub fn parse(text: &str, origin: &str) -> Result<Config, Error> {
+    read(text, origin).map(|(config, _)| config)
+}
+
+/// One value of the file.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// Dotted name.
+    pub name: String,
+    /// Bytes of the value, and of each item if it is a list.
+    pub span: Range<usize>,
+    pub items: Vec<Range<usize>>,
+}
+
+/// A mistake in the bytes of a span.
+struct Mistake(Range<usize>, String);
+
+/// As [`parse`], with what the file says in the order of the file.
+pub(super) fn read(text: &str, origin: &str) -> Result<(Config, Vec<Seen>), Error> {
+    let document = DeTable::parse(text).map_err(|e| {
+        Error::at(text, origin, e.span().unwrap_or(0..0), e.message().trim_end().to_owned())
+    })?;
+    let mut reader = Reader { config: Config::default(), seen: Vec::new() };
+    reader
+        .table("", document.get_ref())
+        .map_err(|Mistake(span, message)| Error::at(text, origin, span, message))?;
+    let Reader { mut config, seen } = reader;
+    check(&mut config, &seen).map_err(|f| {
+        let value = seen.iter().find(|s| s.name == f.key);
+        let span =
+            value.map_or(0..0, |s| f.item.and_then(|i| s.items.get(i)).unwrap_or(&s.span).clone());
+        Error::at(text, origin, span, f.message)
+    })?;
+    Ok((config, seen))
+}
+
+struct Reader {
+    config: Config,
+    seen: Vec<Seen>,
+}
+
+impl Reader {
+    /// All keys of a table, whose own dotted name is `prefix`.
+    fn table(&mut self, prefix: &str, table: &DeTable) -> Result<(), Mistake> {
+        // The map sorts by name; errors and services follow the order of the file.
+        let mut entries: Vec<_> = table.iter().collect();
+        entries.sort_by_key(|(key, value)| (key.span().start, value.span().start));
+        for (key, value) in entries {
+            let name = match prefix {
+                "" => key.get_ref().to_string(),
+                _ => format!("{prefix}.{}", key.get_ref()),
+            };
+            match (keys::find(&name), value.get_ref()) {
+                (Some(found), _) => self.value(found, name, value)?,
+                (None, DeValue::Table(inner)) if keys::is_group(&name) => {
+                    self.table(&name, inner)?;
+                }
+                (None, _) => return Err(Mistake(key.span(), keys::unknown(&name))),
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, key: &Key, name: String, value: &Spanned<DeValue>) -> Result<(), Mistake> {
+        let (texts, items) = match value.get_ref() {
+            DeValue::Array(array) if key.kind.is_list() => {
+                let mut texts = Vec::new();
+                for item in array {
+                    let text = scalar(&Kind::Text, &name, item.get_ref())
+                        .map_err(|message| Mistake(item.span(), message))?;
+                    texts.push(text);
+                }
+                (texts, array.iter().map(Spanned::span).collect())
+            }
+            other => {
+                let text = scalar(&key.kind, &name, other)
+                    .map_err(|message| Mistake(value.span(), message))?;
+                (vec![text], vec![value.span()])
+            }
+        };
+        let input = Input { name: key.variable(&name), items: &texts };
+        (key.set)(&mut self.config, &input).map_err(|fault| {
+            let span = items.get(fault.0).cloned().unwrap_or_else(|| value.span());
+            Mistake(span, format!("{name}: {}", fault.1))
+        })?;
+        self.seen.push(Seen { name, span: value.span(), items });
+        Ok(())
+    }
+}
+
+/// The text of a single value, if its TOML type fits the kind.
+fn scalar(kind: &Kind, name: &str, value: &DeValue) -> Result<String, String> {
+    let text = match (kind, value) {
+        (Kind::Bool | Kind::Order, DeValue::Boolean(b)) => Some(b.to_string()),
+        (Kind::Text | Kind::Choice(_), DeValue::String(s)) => Some(s.to_string()),
+        (Kind::List(_) | Kind::Words | Kind::Bool | Kind::Text | Kind::Choice(_), _) => None,
+        (_, DeValue::String(s)) => Some(s.to_string()),
+        (_, DeValue::Integer(n)) if n.radix() == 10 => Some(n.as_str().to_owned()),
+        (_, DeValue::Float(n)) => Some(n.as_str().to_owned()),
+        _ => None,
+    };
+    if text.as_ref().is_some_and(|t| t.contains('\0')) {
+        return Err(format!("{name} must not contain a zero byte"));
+    }
+    text.ok_or_else(|| format!("{name} takes {}, not {}", kind.takes(), called(value)))
+}
+
+/// What TOML calls a value, with its article.
+fn called(value: &DeValue) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(n) if n.radix() != 10 => "a number of another base than ten",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a decimal number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}

@@ -1,0 +1,26 @@
+//! What can go wrong between Holm and a monitor.
+
+use std::io;
+
+/// An error that names the guest and what was tried.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call to the kernel failed.
+    #[error("guest {guest}: {what}")]
+    System {
+        /// The guest's name.
+        guest: String,
+        /// What was tried.
+        what: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(super) fn system(guest: &str, what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        let (guest, what) = (guest.to_owned(), what.into());
+        move |source| Error::System { guest, what, source }
+    }
+}

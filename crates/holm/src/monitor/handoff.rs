@@ -1,0 +1,116 @@
+//! What a launcher hands to the monitor that it becomes.
+
+use super::{Error, image};
+use std::convert::Infallible;
+use std::ffi::CString;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// Everything a monitor needs. No descriptor in it may lead into the guest's disk: that would keep it mounted.
+#[derive(Debug)]
+pub struct Handoff<'a> {
+    /// The guest's name.
+    pub name: &'a str,
+    /// The Holm root.
+    pub root: &'a Path,
+    /// The `holm` program to execute when init has ended.
+    pub holm: &'a Path,
+    /// Init's pid on the host.
+    pub pid: i32,
+    /// Init's pidfd.
+    pub init: OwnedFd,
+    /// The guest's cgroup folder, opened for reading: `trusted.holm.ready` is set on it.
+    pub cgroup: OwnedFd,
+    /// `guests/NAME`, opened for reading: `log`, `log.1` and `ended` are written there.
+    pub folder: OwnedFd,
+    /// The bound and listening socket of clients ([`super::listen`]).
+    pub listener: OwnedFd,
+    /// The datagram socket that init's `NOTIFY_SOCKET` leads to.
+    pub notify: Option<OwnedFd>,
+    /// The master of the pty that is the guest's console. Anything but a pty's master is not used.
+    pub console: Option<OwnedFd>,
+    /// The reading end of the FIFO that a guest without a terminal writes to ([`super::output_fifo`]).
+    pub output: Option<OwnedFd>,
+    /// The packet socket that answers the guest's DHCP and router solicitations (`net::responder`), and what to answer.
+    pub responder: Option<(OwnedFd, String)>,
+}
+
+impl Handoff<'_> {
+    fn descriptors(&self) -> Vec<(&'static str, BorrowedFd<'_>)> {
+        let mut fds = vec![
+            ("init", self.init.as_fd()),
+            ("cgroup", self.cgroup.as_fd()),
+            ("folder", self.folder.as_fd()),
+            ("listener", self.listener.as_fd()),
+        ];
+        let optional = [
+            ("notify", self.notify.as_ref()),
+            ("console", self.console.as_ref()),
+            ("output", self.output.as_ref()),
+            ("responder", self.responder.as_ref().map(|(fd, _)| fd)),
+        ];
+        fds.extend(optional.into_iter().filter_map(|(key, fd)| Some((key, fd?.as_fd()))));
+        fds
+    }
+
+    /// The monitor's environment: what it is given, then what `holm monitor-ended` will need of the caller's.
+    pub(super) fn environment(&self) -> io::Result<Vec<CString>> {
+        let mut fds = format!("MONITOR_FDS=pid={}", self.pid);
+        for (key, fd) in self.descriptors() {
+            let _ = write!(fds, " {key}={}", fd.as_raw_fd());
+        }
+        let path =
+            |name: &str, path: &Path| [name.as_bytes(), path.as_os_str().as_bytes()].concat();
+        let mut env = vec![
+            CString::new(fds)?,
+            CString::new(path("MONITOR_ROOT=", self.root))?,
+            CString::new(path("MONITOR_HOLM=", self.holm))?,
+        ];
+        if let Some((_, answer)) = &self.responder {
+            env.push(CString::new(format!("MONITOR_ANSWER={answer}"))?);
+        }
+        for (name, value) in std::env::vars_os() {
+            let name = name.into_vec();
+            if name == b"PATH" || name.starts_with(b"HOLM_") {
+                env.push(CString::new([&name, &b"="[..], value.as_bytes()].concat())?);
+            }
+        }
+        Ok(env)
+    }
+}
+
+/// Turns this process into the guest's monitor; returns only an error.
+///
+/// The process is init's parent, single-threaded and in the host's namespaces and the monitors' cgroup. It becomes
+/// the leader of a session of its own and lets go of the caller's terminal, pipes and folder: a command that waits for
+/// the end of `holm start`'s output must not wait for the guest.
+pub fn become_monitor(handoff: &Handoff<'_>) -> Result<Infallible, Error> {
+    let guest = handoff.name;
+    detach().map_err(Error::system(guest, "cannot let go of the caller's terminal"))?;
+    let image = image::seal().map_err(Error::system(
+        guest,
+        "cannot put the monitor's program into a sealed memory file",
+    ))?;
+    let run = || -> io::Result<Infallible> {
+        let title = CString::new(format!("[holm] {guest}"))?;
+        let env = handoff.environment()?;
+        let keep: Vec<_> = handoff.descriptors().into_iter().map(|(_, fd)| fd).collect();
+        Err(holm_sys::exec::exec_image(image.as_fd(), &[title], &env, &keep))
+    };
+    run().map_err(Error::system(guest, "cannot execute the monitor"))
+}
+
+fn detach() -> io::Result<()> {
+    // Fails for the leader of a process group, which is then a session's leader already or has no terminal to lose.
+    let _ = rustix::process::setsid();
+    rustix::process::chdir("/")?;
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Which name servers a guest uses.
+//!
+//! The host's, unless the host's is on its loopback interface: then what systemd-resolved asks itself, and where there
+//! is no systemd-resolved, the gateway address, from which the rules lead to the host's loopback resolver.
+
+use std::fmt::Write;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::GATEWAY_V4;
+
+/// The name servers in a resolv.conf.
+fn servers(text: &str) -> Vec<IpAddr> {
+    text.lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            (words.next()? == "nameserver").then(|| words.next())??.parse().ok()
+        })
+        .collect()
+}
+
+fn read(path: &str) -> Vec<IpAddr> {
+    servers(&fs::read_to_string(path).unwrap_or_default())
+}
+
+/// Name servers for guests, and the host's loopback resolver when only that is left.
+fn choose(host: &[IpAddr], upstream: &[IpAddr]) -> (Vec<IpAddr>, Option<Ipv4Addr>) {
+    let usable = |list: &[IpAddr]| -> Vec<IpAddr> {
+        list.iter().filter(|ip| !ip.is_loopback() && !is_link_local(**ip)).copied().collect()
+    };
+    for list in [host, upstream] {
+        let found = usable(list);
+        if !found.is_empty() {
+            return (found, None);
+        }
+    }
+    let loopback = host.iter().find_map(|ip| match ip {
+        IpAddr::V4(v4) if v4.is_loopback() => Some(*v4),
+        // A resolver that listens on ::1 listens on 127.0.0.1: the rules translate IPv4 only.
+        IpAddr::V6(v6) if v6.is_loopback() => Some(Ipv4Addr::LOCALHOST),
+        _ => None,
+    });
+    (loopback.map(|_| GATEWAY_V4.into()).into_iter().collect(), loopback)
+}
+
+/// A link-local server of the host's is on another link than the guest's.
+fn is_link_local(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    }
+}
+
+fn current() -> (Vec<IpAddr>, Option<Ipv4Addr>) {
+    let host = read("/etc/resolv.conf");
+    let plain = host.iter().any(|ip| !ip.is_loopback() && !is_link_local(*ip));
+    let upstream = if plain { Vec::new() } else { read("/run/systemd/resolve/resolv.conf") };
+    choose(&host, &upstream)
+}
+
+/// Name servers for a guest that sets none.
+pub fn host_servers() -> Vec<IpAddr> {
+    current().0
+}
+
+/// The host's loopback resolver, when guests have to be led to it.
+pub fn loopback_only() -> Option<Ipv4Addr> {
+    current().1
+}
+
+/// A resolv.conf with these servers.
+pub fn render(servers: &[IpAddr]) -> String {
+    servers.iter().fold(
+        String::from("# Written by Holm at every start; net.dns sets the servers.\n"),
+        |mut text, server| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "nameserver {server}");
+            text
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ips(list: &[&str]) -> Vec<IpAddr> {
+        list.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn resolv_conf_is_read_as_the_resolver_does() {
+        let text = "# nameserver 1.1.1.1\nsearch a.b\nnameserver  192.0.2.1 \nnameserver 2001:db8::1\noptions x\nnameserver fe80::1%eth0\nnameserver\n";
+        assert_eq!(servers(text), ips(&["192.0.2.1", "2001:db8::1"]));
+    }
+
+    #[test]
+    fn servers_by_host() {
+        let gateway = ips(&["169.254.1.1"]);
+        for (host, upstream, expected, resolver) in [
+            (&["192.0.2.1", "127.0.0.1"][..], &[][..], ips(&["192.0.2.1"]), None),
+            (
+                &["127.0.0.53"],
+                &["192.0.2.7", "2001:db8::7"],
+                ips(&["192.0.2.7", "2001:db8::7"]),
+                None,
+            ),
+            (&["127.0.0.53"], &[], gateway.clone(), Some("127.0.0.53")),
+            (&["::1"], &["fe80::5"], gateway, Some("127.0.0.1")),
+            (&[], &[], vec![], None),
+        ] {
+            let resolver = resolver.map(|text: &str| text.parse().unwrap());
+            assert_eq!(
+                choose(&ips(host), &ips(upstream)),
+                (expected, resolver),
+                "{host:?} {upstream:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn rendered_text_reads_back() {
+        let list = ips(&["192.0.2.1", "2001:db8::1"]);
+        assert_eq!(servers(&render(&list)), list);
+    }
+}

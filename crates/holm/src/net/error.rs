@@ -1,0 +1,168 @@
+//! What can go wrong with a guest's network.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+use super::Plan;
+use super::netlink::Refused;
+
+/// What can go wrong with a guest's network.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel refused a step.
+    #[error("network: {what} failed{}", hint(*errno))]
+    Kernel {
+        /// The step.
+        what: &'static str,
+        /// The kernel's answer.
+        #[source]
+        errno: Errno,
+    },
+    /// The kernel refused a step of one guest's interface.
+    #[error("network interface {interface}: {what} failed{}", hint(*errno))]
+    Interface {
+        /// The host's interface.
+        interface: String,
+        /// The step.
+        what: &'static str,
+        /// The kernel's answer.
+        #[source]
+        errno: Errno,
+    },
+    /// Another interface or host has the guest's address.
+    #[error(
+        "the address {address} is in use on this host already; set another one with net.address"
+    )]
+    AddressTaken {
+        /// The guest's address.
+        address: IpAddr,
+    },
+    /// An address in `net.address` that a guest cannot have.
+    #[error("net.address: {address} cannot be a guest's address ({why})")]
+    BadAddress {
+        /// The address.
+        address: IpAddr,
+        /// Why not.
+        why: &'static str,
+    },
+    /// No address left.
+    #[error("the address pool 10.{second}.0.0/16 of this Holm root is empty (context {context} of at most {max}); remove a guest that is no longer needed", max = super::ADDRESS_MAX)]
+    PoolEmpty {
+        /// Second byte of the pool's addresses.
+        second: u16,
+        /// The context id that has no address.
+        context: u32,
+    },
+    /// A published port is a process's.
+    #[error(
+        "port {port} cannot be published: {owner} listens there on this host; choose another port or stop it"
+    )]
+    PortTaken {
+        /// The port, `8080/tcp`, with the host's address when one was asked for.
+        port: String,
+        /// Who has it.
+        owner: String,
+    },
+    /// A published port is another guest's.
+    #[error(
+        "port {port} cannot be published: {guest} publishes it already; choose another port, or stop that guest"
+    )]
+    PortOfGuest {
+        /// The port.
+        port: String,
+        /// Who has it.
+        guest: String,
+    },
+    /// Publishing on an address that is not the host's.
+    #[error("port {port} cannot be published: this host has no address {address}")]
+    NoSuchAddress {
+        /// The port.
+        port: String,
+        /// The address.
+        address: IpAddr,
+    },
+    /// The alias that holds the published ports is full.
+    #[error("net.publish: {length} bytes of ports do not fit into the {max} that the kernel keeps with an interface; publish runs of ports (9000-9010:9000) instead of scattered ones", max = super::publish::ALIAS_MAX)]
+    TooManyPorts {
+        /// Bytes needed.
+        length: usize,
+    },
+    /// A kernel setting could not be read or written.
+    #[error("cannot {what} {}", path.display())]
+    Setting {
+        /// "read" or "write".
+        what: &'static str,
+        /// The file below /proc/sys.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The nft program could not be run.
+    #[error(
+        "cannot run nft, which makes the packet filter rules of private networks (Debian: apt install nftables)"
+    )]
+    NftMissing(#[source] io::Error),
+    /// The nft program refused the rules.
+    #[error("nft refused the rules of table inet {table}: {said}")]
+    Nft {
+        /// The table.
+        table: String,
+        /// What nft printed.
+        said: String,
+    },
+    /// The lock around the rules.
+    #[error("cannot lock {}", path.display())]
+    Lock {
+        /// The lock file.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The packet socket of the monitor.
+    #[error("cannot listen for DHCP requests on {interface}")]
+    Responder {
+        /// The host's interface.
+        interface: String,
+        /// The kernel's answer.
+        source: Errno,
+    },
+}
+
+/// A remedy for refusals with one usual cause.
+fn hint(errno: Errno) -> &'static str {
+    match errno {
+        Errno::PERM | Errno::ACCESS => {
+            " (CAP_NET_ADMIN over the network namespace is needed: run as root)"
+        }
+        Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT => {
+            " (this kernel lacks it: `holm doctor` says which feature; net.mode = \"host\" needs none)"
+        }
+        _ => "",
+    }
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        Self::Kernel { what: refused.what, errno: refused.errno }
+    }
+}
+
+impl Error {
+    /// Names the interface, and recognises an address that is somebody else's.
+    pub(super) fn attach(plan: &Plan, refused: Refused) -> Self {
+        let address = match refused.what {
+            "routing the guest's IPv4 address" => Some(IpAddr::V4(plan.guest_v4)),
+            "routing the guest's IPv6 address" => plan.guest_v6.map(IpAddr::V6),
+            _ => None,
+        };
+        match (refused.errno, address) {
+            (Errno::EXIST, Some(address)) => Self::AddressTaken { address },
+            (errno, _) => {
+                Self::Interface { interface: plan.host_if.clone(), what: refused.what, errno }
+            }
+        }
+    }
+}

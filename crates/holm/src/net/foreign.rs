@@ -1,0 +1,72 @@
+//! Other programs' packet filters that stop guests' packets.
+//!
+//! An accept in one nftables table does not overrule a drop in another, and Holm never touches rules of others; so a
+//! forward chain with policy drop (Docker, ufw, firewalld) can only be found and named.
+
+use std::process::Command;
+
+/// A chain of somebody else that drops forwarded packets unless one of its rules accepts them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocker {
+    /// Family and name of the table, `ip filter`.
+    pub table: String,
+    /// The chain.
+    pub chain: String,
+}
+
+impl Blocker {
+    /// The command that lets guests' packets through.
+    pub fn remedy(&self) -> String {
+        let chain = if self.table == "ip filter" || self.table == "ip6 filter" {
+            // Docker keeps this chain for others' rules and jumps to it first.
+            let tool = if self.table == "ip filter" { "iptables" } else { "ip6tables" };
+            return format!(
+                "{tool} -I {} -i h+ -j ACCEPT; {tool} -I {0} -o h+ -j ACCEPT (with Docker: into DOCKER-USER)",
+                self.chain
+            );
+        } else {
+            &self.chain
+        };
+        format!(
+            "nft insert rule {} {chain} iifname \"h*\" accept; nft insert rule {0} {chain} oifname \"h*\" accept",
+            self.table
+        )
+    }
+}
+
+/// Chains of others on this host that drop forwarded packets by policy. Runs `nft`: not for the start path.
+pub fn blockers() -> Vec<Blocker> {
+    // Without nft nothing is known; attaching a guest says that nft is missing.
+    Command::new("nft")
+        .args(["list", "chains"])
+        .output()
+        .map(|output| parse(&String::from_utf8_lossy(&output.stdout)))
+        .unwrap_or_default()
+}
+
+fn parse(text: &str) -> Vec<Blocker> {
+    let (mut table, mut chain) = (String::new(), String::new());
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix("table ") {
+            name.trim_end_matches('{').trim().clone_into(&mut table);
+        } else if let Some(name) = line.strip_prefix("chain ") {
+            name.trim_end_matches('{').trim().clone_into(&mut chain);
+        } else if line.contains("hook forward") && line.contains("policy drop") {
+            found.push(Blocker { table: table.clone(), chain: chain.clone() });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropping_forward_chain_is_found() {
+        let text = "table ip filter {\n\tchain FORWARD {\n\t\ttype filter hook forward priority filter; policy drop;\n\t}\n\tchain INPUT {\n\t\ttype filter hook input priority filter; policy drop;\n\t}\n}\ntable inet holm-1 {\n\tchain between {\n\t\ttype filter hook forward priority filter; policy accept;\n\t}\n}\n";
+        assert_eq!(parse(text), [Blocker { table: "ip filter".into(), chain: "FORWARD".into() }]);
+        assert!(parse(text)[0].remedy().contains("iptables -I FORWARD -i h+ -j ACCEPT"));
+    }
+}

@@ -1,0 +1,107 @@
+//! A guest's network: `private` (an own stack on a routed point-to-point interface), `none`, `host`.
+//!
+//! Everything acts on the network namespace of the calling thread. What has to outlive a command is kept by the kernel
+//! with the guest's interface: its group says that it is a Holm guest's and whether others may talk to it, its alias
+//! holds the published ports. So the nftables table can be thrown away at any time and made again from the interfaces.
+
+mod dns;
+mod error;
+mod foreign;
+mod forward;
+mod guest_files;
+mod link;
+mod netlink;
+mod nft;
+mod plan;
+mod port;
+mod publish;
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+
+pub use error::Error;
+pub use foreign::{Blocker, blockers};
+pub use guest_files::{ifupdown, networkd_unit};
+pub use plan::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, Plan, plan};
+
+use crate::config::NetMode;
+
+/// The host's side of a guest's network: the interface pair with `eth0` born in `netns`, routes, rules, published ports.
+///
+/// Called while the guest's init waits. Leaves nothing behind when it fails.
+pub fn attach(plan: &Plan, netns: BorrowedFd<'_>) -> Result<(), Error> {
+    if plan.mode != NetMode::Private {
+        return Ok(());
+    }
+    forward::switch_on()?;
+    let socket = netlink::Socket::route().map_err(|refused| Error::attach(plan, refused))?;
+    let resolver = dns::loopback_only();
+    // Packets between the guest and 127.0.0.0/8 of the host exist only for these two purposes; see `nft::ruleset`.
+    let route_localnet = !plan.publish.is_empty() || resolver.is_some();
+    let made = match link::create(&socket, plan, netns, route_localnet) {
+        // The interface of a guest that died without being detached has our name and our index.
+        Err(refused)
+            if matches!(refused.errno, Errno::EXIST | Errno::BUSY)
+                && link::remove(&socket, &plan.host_if)? =>
+        {
+            link::create(&socket, plan, netns, route_localnet)
+        }
+        made => made,
+    };
+    made.map_err(|refused| Error::attach(plan, refused))
+        .and_then(|()| nft::ensure(&socket, plan.instance, resolver))
+        .and_then(|()| nft::publish(plan))
+        .inspect_err(|_| {
+            let _ = link::remove(&socket, &plan.host_if);
+        })
+}
+
+/// The guest's side: loopback up, and for a private guest `eth0`'s addresses and routes.
+///
+/// The calling thread must be in the guest's network namespace.
+pub fn configure_inside(plan: &Plan) -> Result<(), Error> {
+    if plan.mode == NetMode::Host {
+        return Ok(());
+    }
+    let mut batch = netlink::Batch::default();
+    link::loopback_up(&mut batch);
+    if plan.mode == NetMode::Private {
+        forward::quiet_ipv6("eth0");
+        link::configure(&mut batch, plan);
+    }
+    Ok(netlink::Socket::route()?.execute(&mut batch)?)
+}
+
+/// Removes what [`attach`] made for a context of an instance; succeeds when there is nothing.
+pub fn detach(instance: u8, context: u32) -> Result<(), Error> {
+    let name = plan::host_interface(instance, context);
+    let socket = netlink::Socket::route()?;
+    if let Some(found) = link::get(&socket, &name)? {
+        nft::withdraw(instance, &found.published())?;
+        link::remove(&socket, &name)?;
+    }
+    Ok(())
+}
+
+/// Context ids of an instance that have an interface on this host.
+pub fn leftovers(instance: u8) -> Result<Vec<u32>, Error> {
+    let prefix = plan::host_prefix(instance);
+    let links = link::all(&netlink::Socket::route()?)?;
+    Ok(links.iter().filter_map(|link| link.name.strip_prefix(&prefix)?.parse().ok()).collect())
+}
+
+/// Text of the guest's /etc/resolv.conf.
+pub fn resolv_conf(plan: &Plan) -> String {
+    dns::render(&plan.dns)
+}
+
+/// The socket on which the monitor hears DHCP requests and router solicitations of a private guest, and answers them.
+pub fn responder(plan: &Plan) -> Result<Option<OwnedFd>, Error> {
+    if plan.mode != NetMode::Private {
+        return Ok(None);
+    }
+    holm_sys::packet::listen(plan.host_index())
+        .map(Some)
+        .map_err(|source| Error::Responder { interface: plan.host_if.clone(), source })
+}

@@ -1,0 +1,183 @@
+//! Whether published ports are free, and who has them when they are not.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
+
+use super::netlink::Socket;
+use super::publish::{self, Published};
+use super::{Error, Plan, link};
+use crate::config::{Proto, Publish};
+
+/// Fails when a port of the plan is taken: twice in the plan, by another guest of any Holm root, or by a process.
+pub fn check(socket: &Socket, plan: &Plan) -> Result<(), Error> {
+    if plan.publish.is_empty() {
+        return Ok(());
+    }
+    for (at, port) in plan.publish.iter().enumerate() {
+        if plan.publish[..at].iter().any(|earlier| publish::overlap(earlier, port)) {
+            return Err(Error::PortOfGuest {
+                port: name(port),
+                guest: "this guest itself".to_owned(),
+            });
+        }
+    }
+    for other in link::all(socket)?.iter().filter(|link| link.name != plan.host_if) {
+        let Some((instance, context)) = guest_of(&other.name) else { continue };
+        let Published { ports, .. } = other.published();
+        if let Some(port) =
+            plan.publish.iter().find(|port| ports.iter().any(|taken| publish::overlap(taken, port)))
+        {
+            return Err(Error::PortOfGuest {
+                port: name(port),
+                guest: describe_guest(instance, context),
+            });
+        }
+    }
+    plan.publish.iter().try_for_each(|port| probe(port, plan.guest_v6.is_some()))
+}
+
+fn name(port: &Publish) -> String {
+    publish::encode(std::slice::from_ref(port)).replace(&format!(":{}/", port.guest_port), "/")
+}
+
+/// Instance and context id in the name of a guest's interface.
+fn guest_of(interface: &str) -> Option<(u8, u32)> {
+    let (instance, context) = interface.strip_prefix('h')?.split_once('-')?;
+    Some((instance.parse().ok()?, context.parse().ok()?))
+}
+
+/// Names the guest with a context id, through its root's folder.
+fn describe_guest(instance: u8, context: u32) -> String {
+    let root = format!("/run/holm/instances/{instance}");
+    let guest =
+        fs::read_dir(format!("{root}/guests")).into_iter().flatten().flatten().find(|folder| {
+            fs::read_to_string(folder.path().join("id"))
+                .is_ok_and(|id| id.trim().parse() == Ok(context))
+        });
+    let place = fs::read_link(&root)
+        .map_or_else(|_| format!("Holm instance {instance}"), |root| root.display().to_string());
+    match guest {
+        Some(folder) => format!("guest {} of {place}", folder.file_name().to_string_lossy()),
+        None => format!("the guest with context id {context} of {place}"),
+    }
+}
+
+/// Binds the port as its server would, and lets go at once.
+fn probe(port: &Publish, v6: bool) -> Result<(), Error> {
+    let wildcards = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+    let addresses = match &port.host_ip {
+        Some(ip) => std::slice::from_ref(ip),
+        None if v6 => &wildcards[..],
+        None => &wildcards[..1],
+    };
+    for address in addresses {
+        match try_bind(*address, port) {
+            Ok(()) => {}
+            Err(Errno::ADDRINUSE) => {
+                let owner = owner(port).unwrap_or_else(|| "a process".to_owned());
+                return Err(Error::PortTaken { port: name(port), owner });
+            }
+            Err(Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT) => {
+                return Err(Error::NoSuchAddress { port: name(port), address: *address });
+            }
+            Err(errno) => return Err(Error::Kernel { what: "trying a published port", errno }),
+        }
+    }
+    Ok(())
+}
+
+fn try_bind(address: IpAddr, port: &Publish) -> Result<(), Errno> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let (kind, protocol) = match port.proto {
+        Proto::Tcp => (SocketType::STREAM, ipproto::TCP),
+        Proto::Udp => (SocketType::DGRAM, ipproto::UDP),
+    };
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(protocol))?;
+    if port.proto == Proto::Tcp {
+        // Connections that linger are no obstacle, listeners are.
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+    }
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    bind(&socket, &SocketAddr::new(address, port.host_port))
+}
+
+/// The process that has a port, "nginx (pid 12)"; looked for only when a start has failed already.
+fn owner(port: &Publish) -> Option<String> {
+    let word = publish::proto_name(port.proto);
+    let inodes: Vec<String> = [word.to_owned(), format!("{word}6")]
+        .iter()
+        .filter_map(|table| fs::read_to_string(format!("/proc/thread-self/net/{table}")).ok())
+        .flat_map(|table| inodes(&table, port))
+        .collect();
+    let wanted: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
+    for process in fs::read_dir("/proc").ok()?.flatten() {
+        let pid = process.file_name().to_string_lossy().into_owned();
+        let Ok(files) = fs::read_dir(process.path().join("fd")) else { continue };
+        if files
+            .flatten()
+            .filter_map(|file| fs::read_link(file.path()).ok())
+            .any(|link| wanted.iter().any(|socket| link.as_os_str() == socket.as_str()))
+        {
+            let command = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+            return Some(format!("{} (pid {pid})", command.trim_end()));
+        }
+    }
+    None
+}
+
+/// Inodes of the sockets in a table of /proc/net that stand in the way of a port.
+fn inodes(table: &str, port: &Publish) -> Vec<String> {
+    const LISTEN: &str = "0A";
+    let wanted = format!("{:04X}", port.host_port);
+    table
+        .lines()
+        .skip(1)
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let (_, local_port) = fields.get(1)?.rsplit_once(':')?;
+            let bound = local_port == wanted
+                && (port.proto == Proto::Udp || fields.get(3) == Some(&LISTEN));
+            bound.then(|| fields.get(9).map(ToString::to_string))?
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_are_found_in_proc() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 24680 1 0000000000000000 100 0 0 10 0
+   1: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 13579 1 0000000000000000 20 4 30 10 -1
+   2: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 11111 1 0000000000000000 100 0 0 10 0\n";
+        let port = Publish { host_ip: None, host_port: 8080, guest_port: 80, proto: Proto::Tcp };
+        assert_eq!(inodes(table, &port), ["24680"]);
+        assert_eq!(inodes(table, &Publish { proto: Proto::Udp, ..port }), ["24680", "13579"]);
+    }
+
+    #[test]
+    fn ports_are_named_without_the_guests() {
+        let port = Publish {
+            host_ip: Some("127.0.0.1".parse().unwrap()),
+            host_port: 8080,
+            guest_port: 80,
+            proto: Proto::Tcp,
+        };
+        assert_eq!(name(&port), "127.0.0.1:8080/tcp");
+    }
+
+    #[test]
+    fn only_guests_interfaces_are_guests() {
+        assert_eq!(guest_of("h1-17"), Some((1, 17)));
+        for other in ["eth0", "h1", "h-1", "hx-1", "h1-x", "veth1-1"] {
+            assert_eq!(guest_of(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What guest root may not do: capabilities, system calls, and files of /proc and /sys.
+//!
+//! The first wall is the user namespace: guest root is an ordinary, unmapped user for the kernel and
+//! for every file it does not own. What is here takes away what the user namespace leaves: calls
+//! that need no privilege and reach the host, kernel code that a guest never needs, and files that
+//! anybody may read.
+
+mod bpf;
+pub mod caps;
+pub mod masks;
+pub mod seccomp;
+
+pub use caps::{apply_caps, bounding_set};
+pub use masks::{MASKED_DIRS, MASKED_FILES, READ_ONLY};
+pub use seccomp::{install, seccomp};
+
+/// What went wrong with a guest's confinement.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A word that names no capability.
+    #[error("security.caps: there is no capability {0:?}; `man 7 capabilities` lists them")]
+    UnknownCapability(String),
+    /// A capability that no guest may have.
+    #[error("security.caps: {0} is above the bound: {1}; no guest may have it")]
+    AboveBound(String, &'static str),
+    /// The kernel refused to narrow the capabilities.
+    #[error("cannot take capabilities away from the guest's init")]
+    Capabilities(#[source] std::io::Error),
+    /// The kernel refused the filter.
+    #[error(
+        "cannot put the guest's init under the system call filter (`holm doctor` tells whether the kernel has CONFIG_SECCOMP_FILTER)"
+    )]
+    Filter(#[source] std::io::Error),
+}

@@ -1,0 +1,139 @@
+//! The system call filter: which calls a guest is refused, and why.
+//!
+//! Refused is what the user namespace leaves open, and kernel code that is only for a machine's
+//! owner: the kernel refuses most of it anyway, but behind code that need not be reached. An answer
+//! of ENOSYS says "this kernel has no such thing", for calls that programs probe and live without;
+//! EPERM is what the kernel itself would say.
+//!
+//! Allowed on purpose: `unshare` and `clone` of user namespaces (nested containers), `personality`,
+//! `ptrace`, `reboot` (of the guest's pid namespace), `adjtimex` (reading; the kernel refuses the
+//! rest), `ioctl` (an argument check would cost each one; TIOCSTI needs a terminal of the host, and
+//! none ever enters a guest).
+
+use holm_sys::seccomp::Instruction;
+
+use super::Error;
+use super::bpf::{self, ARCH_I386, ARCH_X86_64, Verdict};
+use crate::config::{Arch, Security};
+
+const EPERM: u16 = 1;
+const ENOSYS: u16 = 38;
+const AF_VSOCK: u32 = 40;
+/// The first argument of socketcall(2) that makes a socket.
+const SYS_SOCKET: u32 = 1;
+/// Bit of a call in the x32 way, an ABI that nothing uses and that has its own kernel bugs.
+const X32: u32 = 0x4000_0000;
+
+/// A refused call: its number on `x86_64` and on i386 (where there is one), and the answer.
+struct Rule {
+    call: &'static str,
+    x86_64: Option<u32>,
+    i386: Option<u32>,
+    verdict: Verdict,
+}
+
+const fn rule(call: &'static str, x86_64: Option<u32>, i386: Option<u32>, errno: u16) -> Rule {
+    Rule { call, x86_64, i386, verdict: Verdict::Errno(errno) }
+}
+
+/// Sorted by subject. Numbers from the kernel's `syscall_64.tbl` and `syscall_32.tbl`.
+const RULES: &[Rule] = &[
+    // The host's kernel: its image, its modules, its log.
+    rule("kexec_load", Some(246), Some(283), EPERM),
+    rule("kexec_file_load", Some(320), None, EPERM),
+    rule("create_module", Some(174), Some(127), EPERM),
+    rule("init_module", Some(175), Some(128), EPERM),
+    rule("finit_module", Some(313), Some(350), EPERM),
+    rule("delete_module", Some(176), Some(129), EPERM),
+    // Gone from the kernel, but they make one range of their neighbours.
+    rule("get_kernel_syms", Some(177), Some(130), EPERM),
+    rule("query_module", Some(178), None, EPERM),
+    // With dmesg_restrict=0 anybody may read it: the host's log is not the guest's to see.
+    rule("syslog", Some(103), Some(103), EPERM),
+    // The host's hardware and clock.
+    rule("iopl", Some(172), Some(110), EPERM),
+    rule("ioperm", Some(173), Some(101), EPERM),
+    rule("settimeofday", Some(164), Some(79), EPERM),
+    rule("stime", None, Some(25), EPERM),
+    rule("clock_settime", Some(227), Some(264), EPERM),
+    rule("clock_settime64", None, Some(404), EPERM),
+    // The host's disks and accounting. open_by_handle_at steps over folders' permissions.
+    rule("swapon", Some(167), Some(87), EPERM),
+    rule("swapoff", Some(168), Some(115), EPERM),
+    rule("acct", Some(163), Some(51), EPERM),
+    rule("quotactl", Some(179), Some(131), EPERM),
+    rule("quotactl_fd", Some(443), Some(443), EPERM),
+    rule("open_by_handle_at", Some(304), Some(342), EPERM),
+    // A key request makes the host's kernel start a program of the host's, and checkpoints lose
+    // keys. ENOSYS, because runc and systemd go on without a keyring then; after EPERM runc stops.
+    rule("add_key", Some(248), Some(286), ENOSYS),
+    rule("request_key", Some(249), Some(287), ENOSYS),
+    rule("keyctl", Some(250), Some(288), ENOSYS),
+    // Watch or program the kernel. systemd takes bpf's EPERM as "no device and address filters";
+    // runc and crun do so inside a user namespace.
+    rule("bpf", Some(321), Some(357), EPERM),
+    rule("perf_event_open", Some(298), Some(336), EPERM),
+    // Its operations pass no filter (a ring can make the sockets refused below), it had more escapes
+    // than any other call of these years, and no checkpoint can hold a ring. Programs probe it.
+    rule("io_uring_setup", Some(425), Some(425), ENOSYS),
+    rule("io_uring_enter", Some(426), Some(426), ENOSYS),
+    rule("io_uring_register", Some(427), Some(427), ENOSYS),
+    // VM sockets know no network namespace: they reach the hypervisor and other machines on it.
+    Rule {
+        call: "socket(AF_VSOCK)",
+        x86_64: Some(41),
+        i386: Some(359),
+        verdict: Verdict::IfFirst(AF_VSOCK, EPERM),
+    },
+];
+
+/// Stopping another thread's page fault at will is half of many kernel exploits.
+const USERFAULTFD: Rule = rule("userfaultfd", Some(323), Some(374), ENOSYS);
+
+/// socketcall hides the address family behind a pointer, which no filter can follow, so making
+/// sockets with it is refused in a guest of the host's own architecture: musl, and glibc built for
+/// kernels since 4.3, call socket itself. A 32-bit guest keeps it, since its glibc has no other way:
+/// there `AF_VSOCK` is closed only as far as the host has no VM sockets.
+const SOCKETCALL: Rule = Rule {
+    call: "socketcall(SYS_SOCKET)",
+    x86_64: None,
+    i386: Some(102),
+    verdict: Verdict::IfFirst(SYS_SOCKET, EPERM),
+};
+
+/// The filter of a guest. Made anew at each start: compiling takes a few microseconds.
+pub fn seccomp(config: &Security, arch: Arch) -> Vec<Instruction> {
+    let mut rules: Vec<&Rule> = RULES.iter().collect();
+    if !config.userfaultfd {
+        rules.push(&USERFAULTFD);
+    }
+    if arch == Arch::Native {
+        rules.push(&SOCKETCALL);
+    }
+    let pick = |number: fn(&Rule) -> Option<u32>| -> Vec<(u32, Verdict)> {
+        rules.iter().filter_map(|rule| Some((number(rule)?, rule.verdict))).collect()
+    };
+    let mut native = bpf::ranges(&pick(|rule| rule.x86_64));
+    native.push(bpf::Range { from: X32, verdict: Verdict::Errno(ENOSYS) });
+    let compat = bpf::ranges(&pick(|rule| rule.i386));
+    bpf::compile(&[(ARCH_X86_64, native), (ARCH_I386, compat)], Verdict::Errno(ENOSYS))
+}
+
+/// Puts the calling thread and all that it becomes under the filter; needs `CAP_SYS_ADMIN` in the
+/// guest's user namespace, and works without `no_new_privs`, so that sudo works.
+pub fn install(filter: &[Instruction]) -> Result<(), Error> {
+    holm_sys::seccomp::install(filter).map_err(Error::Filter)
+}
+
+/// Every refused call with its numbers (`x86_64`, i386) and errno, for tests and documents.
+pub fn refused() -> impl Iterator<Item = (&'static str, Option<u32>, Option<u32>, u16)> {
+    RULES.iter().chain([&USERFAULTFD, &SOCKETCALL]).map(|rule| {
+        let (Verdict::Errno(errno) | Verdict::IfFirst(_, errno)) = rule.verdict else {
+            unreachable!()
+        };
+        (rule.call, rule.x86_64, rule.i386, errno)
+    })
+}
+
+#[cfg(test)]
+mod tests;

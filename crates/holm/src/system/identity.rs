@@ -1,0 +1,66 @@
+use super::{Content, File};
+
+/// The resolver's configuration of this start; /etc/resolv.conf of a new guest points there, so a
+/// change of `net.dns` or of the host's servers reaches the guest at its next start, unless the
+/// guest has put a file of its own in place.
+pub const RESOLV_CONF: &str = "/run/holm/resolv.conf";
+
+/// What tells a guest from the others of its base.
+#[derive(Debug, Clone, Copy)]
+pub struct Identity<'a> {
+    /// The host name.
+    pub hostname: &'a str,
+    /// The machine id, of [`machine_id`]. A real one: after `uninitialized` systemd's first boot
+    /// wants a console to ask on.
+    pub machine_id: &'a str,
+    /// Lines for root's `authorized_keys`.
+    pub ssh_keys: &'a [String],
+}
+
+impl Identity<'_> {
+    /// The files that a new guest's private layer begins with, folders before what is in them.
+    pub fn files(&self) -> Vec<File> {
+        let name = self.hostname;
+        let mut files = vec![
+            File::new("/etc", Content::Folder(0o755)),
+            File::text("/etc/hostname", format!("{name}\n")),
+            File::new("/etc/machine-id", Content::Text(format!("{}\n", self.machine_id), 0o444)),
+            File::text("/etc/hosts", hosts(name)),
+            File::link("/etc/resolv.conf", RESOLV_CONF),
+            File::new("/etc/ssh", Content::Folder(0o755)),
+            File::text("/etc/ssh/.holm-make-host-keys", ""),
+        ];
+        if !self.ssh_keys.is_empty() {
+            files.push(File::new("/root", Content::Folder(0o700)));
+            files.push(File::new("/root/.ssh", Content::Folder(0o700)));
+            let lines: Vec<&str> = self.ssh_keys.iter().map(|key| key.trim()).collect();
+            let text = lines.join("\n") + "\n";
+            files.push(File::new("/root/.ssh/authorized_keys", Content::Text(text, 0o600)));
+        }
+        files
+    }
+}
+
+fn hosts(name: &str) -> String {
+    // 127.0.1.1 as Debian does it: the name resolves without a network, and is not plain localhost.
+    format!(
+        "127.0.0.1 localhost\n127.0.1.1 {name}\n::1 localhost ip6-localhost ip6-loopback\n\
+         ff02::1 ip6-allnodes\nff02::2 ip6-allrouters\n"
+    )
+}
+
+/// A new machine id: 32 hexadecimal digits of a random (version 4) UUID, as `machine-id(5)` wants it.
+pub fn machine_id() -> Result<String, std::io::Error> {
+    let mut bytes = [0u8; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
+/// The machine id in the form of a UUID.
+pub fn uuid(id: &str) -> String {
+    let parts: Vec<&str> =
+        [0..8, 8..12, 12..16, 16..20, 20..32].into_iter().filter_map(|part| id.get(part)).collect();
+    parts.join("-")
+}

@@ -1,0 +1,76 @@
+use super::{Content, File, Overlay};
+
+/// The first systemd that knows `MemoryPressureWatch=`; older ones complain of it in every unit.
+const MEMORY_PRESSURE: u32 = 254;
+
+/// Units that would fail in a guest, with no condition of their own to know it by.
+const MASKED: &[&str] = &[
+    // autofs cannot be mounted in a user namespace, and the unit asks only whether /proc/sys is
+    // writable. Guests that want binfmt_misc can mount it (Linux 6.7).
+    "proc-sys-fs-binfmt_misc.automount",
+];
+
+/// Masked for systemd below 250, whose units do not yet ask for `CAP_SYS_RAWIO`.
+const MASKED_OLD: &[&str] =
+    &["sys-kernel-config.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount"];
+
+/// systemd's own daemons that run all the time under `ProtectHostname=`, which is a nested uts
+/// namespace: CRIU cannot dump those. Services of the guest's keep what they ask for.
+const PLAIN_HOSTNAME: &[&str] =
+    &["systemd-journald", "systemd-logind", "systemd-networkd", "systemd-resolved"];
+
+/// Makes a guest's host keys, which must not be those that came with its base.
+///
+/// Done before ssh for the first time, and again if it was cut short: the stamp goes last.
+const SSH_KEYS: &str = "\
+[Unit]
+Description=Make this guest's own SSH host keys
+ConditionPathExists=/etc/ssh/.holm-make-host-keys
+ConditionPathExists=/usr/bin/ssh-keygen
+Before=ssh.service ssh.socket sshd.service sshd.socket
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh -c 'rm -f /etc/ssh/ssh_host_*_key /etc/ssh/ssh_host_*_key.pub'
+ExecStart=/usr/bin/ssh-keygen -A
+ExecStart=/bin/rm /etc/ssh/.holm-make-host-keys
+";
+
+pub fn files(version: u32, overlay: &Overlay<'_>) -> Vec<File> {
+    let folder = |path: &str| File::new(path, Content::Folder(0o755));
+    let unit = |name: &str| format!("/run/systemd/system/{name}");
+    let mut files = vec![folder("/run/systemd"), folder("/run/systemd/system")];
+
+    let old = if version < 250 { MASKED_OLD } else { &[] };
+    // A getty on something that is no terminal ends at once, again and again.
+    let getty: &[&str] = if overlay.console { &[] } else { &["console-getty.service"] };
+    files.extend(
+        [MASKED, old, getty].concat().iter().map(|name| File::link(&unit(name), "/dev/null")),
+    );
+
+    if version >= MEMORY_PRESSURE {
+        files.push(folder(&unit("service.d")));
+        let text =
+            "# Pressure triggers do not survive a checkpoint.\n[Service]\nMemoryPressureWatch=no\n";
+        files.push(File::text(&unit("service.d/10-holm.conf"), text));
+    }
+    for name in PLAIN_HOSTNAME {
+        files.push(folder(&unit(&format!("{name}.service.d"))));
+        let text =
+            "# A nested uts namespace cannot be checkpointed.\n[Service]\nProtectHostname=no\n";
+        files.push(File::text(&unit(&format!("{name}.service.d/10-holm.conf")), text));
+    }
+
+    files.push(File::text(&unit("holm-ssh-host-keys.service"), SSH_KEYS));
+    files.push(folder(&unit("multi-user.target.wants")));
+    files.push(File::link(
+        &unit("multi-user.target.wants/holm-ssh-host-keys.service"),
+        "../holm-ssh-host-keys.service",
+    ));
+    if let Some(text) = overlay.networkd {
+        files.push(folder("/run/systemd/network"));
+        files.push(File::text("/run/systemd/network/10-holm.network", text));
+    }
+    files
+}

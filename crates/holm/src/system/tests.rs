@@ -1,0 +1,110 @@
+use super::*;
+use std::path::Path;
+
+const ID: &str = "0123456789abcdef0123456789abcdef";
+
+fn overlay(kind: Kind) -> Overlay<'static> {
+    Overlay {
+        kind,
+        uuid: ID,
+        console: true,
+        resolv_conf: Some("nameserver 10.0.0.1\n"),
+        networkd: Some("[Match]\n"),
+    }
+}
+
+fn find<'a>(files: &'a [File], path: &str) -> Option<&'a Content> {
+    files.iter().find(|file| file.path == Path::new(path)).map(|file| &file.content)
+}
+
+#[test]
+fn kinds() {
+    for (text, kind) in [
+        ("systemd 257", Kind::Systemd(257)),
+        ("systemd", Kind::Systemd(247)),
+        ("sysvinit", Kind::SysVinit),
+        ("openrc", Kind::OpenRc),
+        ("runit", Kind::Runit),
+        ("s6", Kind::Other),
+    ] {
+        assert_eq!(Kind::parse(text), kind, "{text}");
+    }
+    assert_eq!(Kind::Systemd(252).stop(), Stop::Signal(37));
+    assert_eq!(Kind::Runit.stop(), Stop::Command(&["/sbin/init", "0"]));
+}
+
+#[test]
+fn folders_come_before_their_files() {
+    let identity =
+        Identity { hostname: "web", machine_id: ID, ssh_keys: &["ssh-ed25519 AAAA me".to_owned()] };
+    for (files, have) in [
+        (run_files(&overlay(Kind::Systemd(257))), vec!["/", "/run"]),
+        (run_files(&overlay(Kind::Systemd(247))), vec!["/", "/run"]),
+        (run_files(&overlay(Kind::Other)), vec!["/", "/run"]),
+        (identity.files(), vec!["/"]),
+    ] {
+        let mut folders: Vec<PathBuf> = have.into_iter().map(PathBuf::from).collect();
+        for file in &files {
+            let parent = file.path.parent().unwrap();
+            assert!(folders.iter().any(|folder| folder == parent), "{}", file.path.display());
+            if matches!(file.content, Content::Folder(_)) {
+                folders.push(file.path.clone());
+            }
+        }
+    }
+}
+
+#[test]
+fn units_depend_on_the_version_and_the_console() {
+    let new = run_files(&overlay(Kind::Systemd(257)));
+    let null = Content::Link("/dev/null".to_owned());
+    assert_eq!(find(&new, "/run/systemd/system/proc-sys-fs-binfmt_misc.automount"), Some(&null));
+    assert_eq!(find(&new, "/run/systemd/system/sys-kernel-debug.mount"), None);
+    assert_eq!(find(&new, "/run/systemd/system/console-getty.service"), None);
+    assert!(find(&new, "/run/systemd/system/service.d/10-holm.conf").is_some());
+    let old = run_files(&Overlay { console: false, ..overlay(Kind::Systemd(247)) });
+    assert_eq!(find(&old, "/run/systemd/system/sys-kernel-debug.mount"), Some(&null));
+    assert_eq!(find(&old, "/run/systemd/system/console-getty.service"), Some(&null));
+    assert_eq!(find(&old, "/run/systemd/system/service.d/10-holm.conf"), None);
+    let other = run_files(&overlay(Kind::SysVinit));
+    assert!(other.iter().all(|file| !file.path.starts_with("/run/systemd")));
+    assert_eq!(
+        find(&other, "/run/holm/resolv.conf"),
+        Some(&Content::Text("nameserver 10.0.0.1\n".to_owned(), 0o644))
+    );
+}
+
+#[test]
+fn identity_is_the_guests_own() {
+    let files =
+        Identity { hostname: "web", machine_id: ID, ssh_keys: &["  key one \n".to_owned()] }
+            .files();
+    assert_eq!(find(&files, "/etc/hostname"), Some(&Content::Text("web\n".to_owned(), 0o644)));
+    assert_eq!(
+        find(&files, "/root/.ssh/authorized_keys"),
+        Some(&Content::Text("key one\n".to_owned(), 0o600))
+    );
+    let Some(Content::Text(hosts, _)) = find(&files, "/etc/hosts") else { panic!() };
+    assert!(hosts.contains("127.0.1.1 web\n"));
+    let without = Identity { hostname: "web", machine_id: ID, ssh_keys: &[] }.files();
+    assert_eq!(find(&without, "/root"), None);
+}
+
+#[test]
+fn machine_ids_differ_and_are_uuids() {
+    let (one, two) = (machine_id().unwrap(), machine_id().unwrap());
+    assert_ne!(one, two);
+    assert_eq!(one.len(), 32);
+    assert_eq!(&one[12..13], "4");
+    assert_eq!(identity::uuid(ID), "01234567-89ab-cdef-0123-456789abcdef");
+}
+
+#[test]
+fn environment_tells_systemd_more() {
+    let env = environment(Kind::Systemd(257), ID, Some("/run/host/notify"));
+    assert_eq!(env["container"], "holm");
+    assert_eq!(env["NOTIFY_SOCKET"], "/run/host/notify");
+    assert_eq!(env["container_uuid"], "01234567-89ab-cdef-0123-456789abcdef");
+    let env = environment(Kind::Other, ID, Some("/run/host/notify"));
+    assert!(!env.contains_key("NOTIFY_SOCKET") && !env.contains_key("container_uuid"));
+}

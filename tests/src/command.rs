@@ -1,0 +1,148 @@
+//! Runs a command with a deadline, and says what came of it in a form that a failing test can print.
+
+use std::io::{Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How often a running command is looked at.
+const STEP: Duration = Duration::from_millis(2);
+
+#[derive(Debug)]
+pub struct Outcome {
+    /// The command line, for messages.
+    pub line: String,
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+    pub took: Duration,
+}
+
+/// Runs `command` with `input` on its standard input; kills it, and panics, after `limit`.
+pub fn run(command: &mut Command, input: &[u8], limit: Duration) -> Outcome {
+    let line = describe(command);
+    let begin = Instant::now();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap_or_else(|error| panic!("{line}: {error}"));
+    let stdout = collect(child.stdout.take().expect("piped"));
+    let stderr = collect(child.stderr.take().expect("piped"));
+    // A command that ends without reading gives a broken pipe, which says nothing about it.
+    let _ = child.stdin.take().expect("piped").write_all(input);
+
+    let status = wait(&mut child, &line, begin + limit);
+    let took = begin.elapsed();
+    let read = |receiver: &Receiver<Vec<u8>>, which: &str| {
+        let left = limit.saturating_sub(begin.elapsed()).max(Duration::from_secs(2));
+        let bytes = receiver.recv_timeout(left).unwrap_or_else(|_| {
+            panic!("{line}: ended, but something it left running still holds its {which}");
+        });
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    Outcome { status, stdout: read(&stdout, "stdout"), stderr: read(&stderr, "stderr"), took, line }
+}
+
+fn describe(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+fn collect(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+fn wait(child: &mut Child, line: &str, deadline: Instant) -> ExitStatus {
+    loop {
+        if let Some(status) = child.try_wait().expect("our own child") {
+            return status;
+        }
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("{line}: not done in time, killed");
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
+impl Outcome {
+    /// The exit status as a shell would say it.
+    pub fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+    }
+
+    /// Panics unless the command succeeded.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert!(self.status.success(), "{self}");
+        self
+    }
+
+    /// Panics unless Holm itself refused (status 125) and its message holds every one of `words`.
+    #[track_caller]
+    pub fn refused(self, words: &[&str]) -> Self {
+        assert_eq!(self.code(), 125, "a refusal has status 125\n{self}");
+        for word in words {
+            assert!(self.stderr.contains(word), "the message does not say \"{word}\"\n{self}");
+        }
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("not JSON: {error}\n{self}"))
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "$ {}\nstatus {} after {:?}", self.line, self.code(), self.took)?;
+        for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            if !text.is_empty() {
+                writeln!(f, "--- {name}\n{}", text.trim_end())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit: u64) -> Outcome {
+        run(Command::new("sh").args(["-c", script]), b"in", Duration::from_millis(limit))
+    }
+
+    #[test]
+    fn keeps_both_outputs_and_the_status() {
+        let outcome = shell("cat; echo err >&2; exit 125", 5000).refused(&["err"]);
+        assert_eq!(outcome.stdout, "in");
+        assert_eq!(shell("kill -9 $$", 5000).code(), 137);
+    }
+
+    #[test]
+    #[should_panic(expected = "not done in time")]
+    fn ends_what_takes_too_long() {
+        shell("exec sleep 5", 50);
+    }
+
+    #[test]
+    #[should_panic(expected = "still holds its stdout")]
+    fn notices_what_was_left_running() {
+        shell("sleep 4 2>/dev/null &", 50);
+    }
+}

@@ -1,0 +1,67 @@
+//! Integration tests: they run the built `holm` command as a user would, as root, each in a Holm root of its own, and
+//! look at the host before and after. The same static program runs on the development machine and in the VM lanes.
+
+#![forbid(unsafe_code)]
+#![allow(dead_code, reason = "topics use these as they come")]
+
+mod command;
+mod fixture;
+mod host;
+mod options;
+mod sandbox;
+mod test;
+mod topics;
+
+use libtest_mimic::{Conclusion, Trial};
+use options::Options;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+fn main() -> ExitCode {
+    let (options, harness) = match Options::from_args(std::env::args().collect()) {
+        Ok(parsed) => parsed,
+        Err(problem) => {
+            eprintln!("holm-tests: {problem}\n{}", options::USAGE);
+            return ExitCode::from(2);
+        }
+    };
+    if options.prepare {
+        return prepare(&options);
+    }
+    let options = Arc::new(options);
+    let listing = harness.list;
+    let before = host::Snapshot::take();
+
+    let trials = topics::all().into_iter().map(|test| test.into_trial(&options)).collect();
+    let tests = libtest_mimic::run(&harness, trials);
+    if listing {
+        return tests.exit_code();
+    }
+    let host = check_host(&options, before);
+    if tests.has_failed() { tests.exit_code() } else { host.exit_code() }
+}
+
+/// The last test: the whole run left the host as it found it.
+fn check_host(options: &Options, before: host::Snapshot) -> Conclusion {
+    let scratch = options.scratch.clone();
+    let trial = Trial::test("host::is_as_it_was_before_all_tests", move || {
+        let left = host::Snapshot::take().since(&before, &scratch);
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("left on the host:\n  {}", left.join("\n  ")).into())
+        }
+    });
+    libtest_mimic::run(&libtest_mimic::Arguments::default(), vec![trial])
+}
+
+/// Makes the bases that the tests share, so that a machine without network or patience finds them.
+fn prepare(options: &Options) -> ExitCode {
+    for base in topics::bases() {
+        if let Err(problem) = fixture::base(options, base) {
+            eprintln!("holm-tests: {problem}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,91 @@
+//! The command line: our own options first, the rest goes to the usual test harness.
+
+use libtest_mimic::Arguments;
+use std::path::{Path, PathBuf};
+
+pub const USAGE: &str = "\
+usage: holm-tests [--lane host|vm] [--holm FILE] [--import FILE] [--scratch DIR] [--fixtures DIR] [--prepare]
+                  [FILTER...] [the options of every Rust test program]
+  --lane      where this runs: host (default), or vm, which is slow and has only what it was given
+  --holm      the holm command to test (target/x86_64-unknown-linux-musl/release/holm)
+  --import    the holm-import program (target/release/holm-import)
+  --scratch   a folder on a real disk for Holm roots (target/test)
+  --fixtures  the Holm root with the shared bases (SCRATCH/fixtures)
+  --prepare   only make the shared bases";
+
+/// Where the tests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// On this machine's own kernel.
+    Host,
+    /// In an emulated machine: about seventy times slower, no network, bases handed in.
+    Vm,
+}
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub lane: Lane,
+    pub holm: PathBuf,
+    pub import: PathBuf,
+    pub scratch: PathBuf,
+    pub fixtures: PathBuf,
+    pub prepare: bool,
+}
+
+impl Options {
+    /// Splits `args` (program name first) into our options and those of the harness.
+    pub fn from_args(args: Vec<String>) -> Result<(Self, Arguments), String> {
+        let mut lane = Lane::Host;
+        let mut holm = PathBuf::from("target/x86_64-unknown-linux-musl/release/holm");
+        let mut import = PathBuf::from("target/release/holm-import");
+        let mut scratch = PathBuf::from("target/test");
+        let mut fixtures = None;
+        let mut prepare = false;
+        let mut rest = Vec::new();
+        let mut args = args.into_iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or(format!("{arg} wants a value"));
+            match arg.as_str() {
+                "--lane" => {
+                    lane = match value()?.as_str() {
+                        "host" => Lane::Host,
+                        "vm" => Lane::Vm,
+                        other => return Err(format!("--lane {other}: host or vm")),
+                    }
+                }
+                "--holm" => holm = value()?.into(),
+                "--import" => import = value()?.into(),
+                "--scratch" => scratch = value()?.into(),
+                "--fixtures" => fixtures = Some(PathBuf::from(value()?)),
+                "--prepare" => prepare = true,
+                _ => rest.push(arg),
+            }
+        }
+        let scratch = absolute(&scratch)?;
+        let options = Self {
+            lane,
+            holm: absolute(&holm)?,
+            import: absolute(&import)?,
+            fixtures: fixtures
+                .map_or_else(|| Ok(scratch.join("fixtures")), |dir| absolute(&dir))?,
+            scratch,
+            prepare,
+        };
+        if !options.holm.is_file() {
+            return Err(format!("{} is not there: run make build first", options.holm.display()));
+        }
+        Ok((options, Arguments::from_iter(rest)))
+    }
+
+    /// How much longer things may take here than on real hardware.
+    pub fn patience(&self) -> u32 {
+        match self.lane {
+            Lane::Host => 1,
+            Lane::Vm => 10,
+        }
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,167 @@
+//! A Holm root for one test, and the way back to a clean host whatever the test did.
+
+use crate::command::{self, Outcome};
+use crate::host::{self, Snapshot};
+use crate::options::Options;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// What one command may take on real hardware.
+const COMMAND_LIMIT: Duration = Duration::from_secs(30);
+/// What the kernel may take to let go of a dead guest's mounts, links and groups.
+const SETTLE_LIMIT: Duration = Duration::from_secs(5);
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Panic payload by which a test says, in its midst, that it cannot go on here.
+#[derive(Debug)]
+pub struct Skip(pub String);
+
+/// Ends the test as ignored, because of `reason`.
+pub fn skip(reason: &str) -> ! {
+    std::panic::resume_unwind(Box::new(Skip(reason.to_owned())))
+}
+
+#[derive(Debug)]
+pub struct Sandbox {
+    pub options: Arc<Options>,
+    root: PathBuf,
+    instance: Option<u32>,
+}
+
+impl Sandbox {
+    /// A fresh root, in which the shared `bases` stand.
+    pub fn new(options: &Arc<Options>, bases: &[&str]) -> Result<Self, String> {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let root = options.scratch.join(format!("root-{}-{number}", std::process::id()));
+        let fail = |error: std::io::Error| format!("{}: {error}", root.display());
+        std::fs::create_dir_all(&root).map_err(fail)?;
+        if !bases.is_empty() {
+            symlink(options.fixtures.join("objects"), root.join("objects")).map_err(fail)?;
+            std::fs::create_dir(root.join("bases")).map_err(fail)?;
+        }
+        for base in bases {
+            symlink(options.fixtures.join("bases").join(base), root.join("bases").join(base))
+                .map_err(fail)?;
+        }
+        Ok(Self { options: Arc::clone(options), root, instance: None })
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The `holm` command in this root, for what [`Sandbox::holm`] cannot say.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.options.holm);
+        command.env("HOLM_ROOT", &self.root).env("HOLM_IMPORT", &self.options.import);
+        command
+    }
+
+    /// Runs `holm ARGS...`; the test says of the outcome what it should be.
+    pub fn holm(&self, args: &[&str]) -> Outcome {
+        self.run(self.command().args(args))
+    }
+
+    /// Runs `command` within the usual time.
+    pub fn run(&self, command: &mut Command) -> Outcome {
+        command::run(command, b"", COMMAND_LIMIT * self.options.patience())
+    }
+
+    /// Waits until `done` gives something; panics with `what` after the usual time.
+    #[track_caller]
+    pub fn wait_for<T>(&self, what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+        let limit = COMMAND_LIMIT * self.options.patience();
+        let begin = Instant::now();
+        loop {
+            if let Some(value) = done() {
+                return value;
+            }
+            assert!(begin.elapsed() < limit, "{what}: not so after {limit:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The instance number that the host gave this root, once a command has used it.
+    pub fn instance(&mut self) -> Option<u32> {
+        let mine = host::instances().into_iter().find(|(_, root)| *root == self.root);
+        self.instance = mine.map(|(number, _)| number).or(self.instance);
+        self.instance
+    }
+
+    /// Removes everything that stems from this root; an error says what the test itself should have removed.
+    pub fn clean_up(mut self) -> Result<(), String> {
+        let instance = self.instance();
+        let begin = Instant::now();
+        let mut left = self.belongings(instance);
+        while !left.is_empty() && begin.elapsed() < SETTLE_LIMIT * self.options.patience() {
+            std::thread::sleep(Duration::from_millis(20));
+            left = self.belongings(instance);
+        }
+        if let Some(number) = instance {
+            remove_instance(number);
+        }
+        let kept = remove_tree(&self.root);
+        match (left.is_empty(), kept) {
+            (true, kept) => kept,
+            (false, _) => Err(format!("left on the host:\n  {}", left.join("\n  "))),
+        }
+    }
+
+    /// What this root has on the host beyond its own files and its number.
+    pub fn belongings(&self, instance: Option<u32>) -> Vec<String> {
+        let mut left = Snapshot::take().of(&self.root, instance);
+        left.retain(|item| !item.starts_with("file /run/holm/"));
+        left
+    }
+}
+
+/// Kills and removes what instance `number` still has on the host.
+fn remove_instance(number: u32) {
+    let group = format!("holm-{number}");
+    let groups: Vec<PathBuf> = host::cgroups()
+        .into_iter()
+        .filter(|path| path.components().any(|part| part.as_os_str() == &*group))
+        .collect();
+    for path in &groups {
+        let _ = std::fs::write(path.join("cgroup.kill"), "1");
+    }
+    let begin = Instant::now();
+    while groups.iter().any(|path| path.exists()) && begin.elapsed() < Duration::from_secs(30) {
+        for path in &groups {
+            let _ = std::fs::remove_dir(path); // deepest first; busy ones until their last process is reaped
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for entry in std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&format!("h{number}-")) {
+            let _ = Command::new("ip").arg("link").arg("delete").arg(entry.file_name()).output();
+        }
+    }
+    let _ = Command::new("nft").args(["delete", "table", "inet", &group]).output();
+    let _ = std::fs::remove_dir_all(format!("/run/holm/{number}"));
+    let _ = std::fs::remove_file(format!("/run/holm/instances/{number}"));
+}
+
+/// Unmounts what is mounted below `dir`, then removes `dir`, never crossing into another filesystem.
+fn remove_tree(dir: &Path) -> Result<(), String> {
+    let text =
+        std::fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
+    let below = |point: &&str| Path::new(point).starts_with(dir);
+    let mut points: Vec<&str> =
+        text.lines().filter_map(|line| line.split(' ').nth(4)).filter(below).collect();
+    points.reverse(); // the last mounted first
+    for point in points {
+        let _ = Command::new("umount").arg("--").arg(point).output();
+    }
+    let output = Command::new("rm").args(["-rf", "--one-file-system", "--"]).arg(dir).output();
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Err(error) => Err(format!("rm: {error}")),
+    }
+}

@@ -1,0 +1,87 @@
+//! What a test is: a name, a function over a sandbox, and what it cannot do without.
+
+use crate::options::{Lane, Options};
+use crate::sandbox::Sandbox;
+use crate::{fixture, sandbox};
+use libtest_mimic::{Completion, Failed, Trial};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Test {
+    pub name: &'static str,
+    pub run: fn(&mut Sandbox),
+    /// Shared bases (see `fixture`) that stand in the sandbox's root.
+    pub bases: &'static [&'static str],
+    /// The lane it must not run in, and why.
+    pub not_in: Option<(Lane, &'static str)>,
+}
+
+/// Names the function `f` of a topic as a test: `test!(f)`.
+macro_rules! test {
+    ($function:ident) => {
+        $crate::test::Test {
+            name: concat!(module_path!(), "::", stringify!($function)),
+            run: $function,
+            bases: &[],
+            not_in: None,
+        }
+    };
+}
+pub(crate) use test;
+
+impl Test {
+    pub const fn bases(mut self, bases: &'static [&'static str]) -> Self {
+        self.bases = bases;
+        self
+    }
+
+    pub const fn not_in(mut self, lane: Lane, why: &'static str) -> Self {
+        self.not_in = Some((lane, why));
+        self
+    }
+
+    pub fn into_trial(self, options: &Arc<Options>) -> Trial {
+        let options = Arc::clone(options);
+        let name = self.name.trim_start_matches("holm_tests::topics::");
+        Trial::ignorable_test(name, move || self.run_in_sandbox(&options))
+    }
+
+    fn run_in_sandbox(self, options: &Arc<Options>) -> Result<Completion, Failed> {
+        if let Some(reason) = self.reason_to_skip(options) {
+            return Ok(Completion::ignored_with(reason));
+        }
+        for base in self.bases {
+            fixture::base(options, base)?;
+        }
+        let mut sandbox = Sandbox::new(options, self.bases)?;
+        let ended = catch_unwind(AssertUnwindSafe(|| (self.run)(&mut sandbox)));
+        let left = sandbox.clean_up();
+        match (ended, left) {
+            (Err(panic), _) if panic.is::<sandbox::Skip>() => {
+                let reason = panic.downcast::<sandbox::Skip>().map_or(String::new(), |skip| skip.0);
+                Ok(Completion::ignored_with(reason))
+            }
+            (Err(panic), _) => Err(message(panic.as_ref()).into()),
+            (Ok(()), Err(left)) => Err(left.into()),
+            (Ok(()), Ok(())) => Ok(Completion::Completed),
+        }
+    }
+
+    fn reason_to_skip(&self, options: &Options) -> Option<String> {
+        if !rustix::process::geteuid().is_root() {
+            return Some("needs root".to_owned());
+        }
+        let (lane, why) = self.not_in?;
+        (lane == options.lane).then(|| why.to_owned())
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .unwrap_or_else(|| "panicked".to_owned())
+}

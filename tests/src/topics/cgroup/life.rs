@@ -1,0 +1,242 @@
+//! Made, frozen, killed, removed; with whatever a hostile guest leaves in there.
+
+use super::group::{Group, OWNER, SOON, Worker, until};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+use holm::cgroup::{Error, GuestCgroup, Limits, guests, monitor_fd};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+pub const TESTS: &[Test] = &[
+    test!(delegated_to_the_guest_only_below),
+    test!(same_group_at_once),
+    test!(created_again),
+    test!(frozen_and_thawed),
+    test!(killed_while_forking_and_frozen),
+    test!(garbage_removed),
+    test!(bounded_in_number_and_depth),
+    test!(threaded_leaf),
+    test!(leaf_comes_back),
+    test!(state_kept),
+    test!(listed),
+];
+
+fn delegated_to_the_guest_only_below(_: &mut Sandbox) {
+    let group = Group::new();
+    let cgroup = group.create(&Limits::default());
+    let owner = |path: &str| fs::metadata(group.v2(path)).map(|meta| (meta.uid(), meta.gid()));
+    for path in [
+        "g/guest",
+        "g/guest/cgroup.procs",
+        "g/guest/cgroup.subtree_control",
+        "g/guest/cgroup.threads",
+    ] {
+        assert_eq!(owner(path).unwrap(), OWNER, "{path}");
+    }
+    for path in [
+        "g",
+        "g/cgroup.procs",
+        "g/cgroup.max.descendants",
+        "g/guest/cgroup.max.descendants",
+        "g/guest/cgroup.type",
+    ] {
+        assert_eq!(owner(path).unwrap(), (0, 0), "{path}");
+    }
+    if group.layout.is_pure_v2() {
+        let controllers = fs::read_to_string(group.v2("g/guest/cgroup.controllers")).unwrap();
+        let has: Vec<_> = controllers.split_whitespace().collect();
+        for controller in ["cpu", "memory", "pids"] {
+            assert!(has.contains(&controller), "{controllers}");
+        }
+        assert_eq!(owner("g/guest/memory.max").unwrap(), (0, 0));
+    }
+    assert!(group.v1_dirs().is_empty(), "no limit, no v1 cgroup");
+    cgroup.remove().unwrap();
+    assert!(GuestCgroup::open(&group.layout, &group.name, "g").unwrap().is_none());
+}
+
+fn same_group_at_once(_: &mut Sandbox) {
+    let group = Group::new();
+    let limits = Limits { memory: Some(64 << 20), pids: Some(10), ..Limits::default() };
+    std::thread::scope(|scope| {
+        let start = |number: u32| {
+            let (group, limits) = (&group, &limits);
+            scope.spawn(move || {
+                GuestCgroup::create(
+                    &group.layout,
+                    &group.name,
+                    &format!("g{number}"),
+                    limits,
+                    OWNER,
+                )
+                .map(drop)
+            })
+        };
+        let starts: Vec<_> = (0..8).map(start).collect();
+        for start in starts {
+            start.join().unwrap().unwrap();
+        }
+    });
+    assert_eq!(guests(&group.layout, &group.name).unwrap().len(), 8);
+}
+
+fn created_again(_: &mut Sandbox) {
+    let group = Group::new();
+    let limits = Limits { pids: Some(20), ..Limits::default() };
+    drop(group.create(&limits));
+    // A start that was killed left it; its limit must not be found again.
+    let cgroup = group.create(&Limits::default());
+    assert!(group.v1_dirs().is_empty());
+    let mut worker = Worker::start(&cgroup, "read");
+    let pid = worker.pid();
+    match group.try_create(&limits) {
+        Err(Error::Populated { pids, .. }) => assert_eq!(pids, [pid]),
+        other => panic!("{other:?}"),
+    }
+    assert!(worker.alive());
+    assert!(matches!(cgroup.remove(), Err(Error::Populated { .. })));
+}
+
+fn frozen_and_thawed(_: &mut Sandbox) {
+    let group = Group::new();
+    let cgroup = group.create(&Limits::default());
+    let mut worker =
+        Worker::start(&cgroup, "while :; do i=$((i+1)); read -t 0.01 && echo $i; done");
+    let ticks = || cgroup.usage().unwrap().cpu_usec;
+    until("it runs", || ticks() > 0);
+    cgroup.freeze(true).unwrap();
+    let before = ticks();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(ticks(), before, "a frozen guest takes no time");
+    cgroup.freeze(false).unwrap();
+    worker.go_on();
+    assert!(!worker.line().is_empty());
+}
+
+fn killed_while_forking_and_frozen(_: &mut Sandbox) {
+    let group = Group::new();
+    let cgroup = group.create(&Limits { pids: Some(100), ..Limits::default() });
+    let _bomb = Worker::start(&cgroup, "bomb() { bomb | bomb & }; bomb; while :; do bomb; done");
+    until("it forks", || cgroup.pids().unwrap().len() > 20);
+    cgroup.freeze(true).unwrap();
+    assert!(cgroup.populated().unwrap());
+    assert!(matches!(cgroup.wait_empty(std::time::Duration::ZERO), Err(Error::Timeout { .. })));
+    cgroup.kill().unwrap();
+    cgroup.wait_empty(SOON).unwrap();
+    assert!(!cgroup.populated().unwrap());
+    assert_eq!(cgroup.pids().unwrap(), Vec::<i32>::new());
+    cgroup.remove().unwrap();
+    assert!(group.v1_dirs().is_empty());
+}
+
+fn garbage_removed(_: &mut Sandbox) {
+    let group = Group::new();
+    let cgroup = group.create(&Limits { memory: Some(256 << 20), ..Limits::default() });
+    drop(cgroup.leaf_fd().unwrap());
+    let guest = group.v2("g/guest");
+    let mut deep = guest.clone();
+    for level in 0..28 {
+        deep.push(format!("level {level}"));
+        fs::create_dir(&deep).unwrap();
+    }
+    for number in 0..300 {
+        fs::create_dir(guest.join(format!("wide-{number}"))).unwrap();
+    }
+    for name in [&b"\xff\xfe"[..], b"-rf", b"...", b"a b\tc", &[b'x'; 255]] {
+        fs::create_dir(guest.join(OsStr::from_bytes(name))).unwrap();
+    }
+    let mut worker = Worker::start(
+        &cgroup,
+        &format!("echo 0 >'{}/cgroup.procs'; echo moved; read", deep.display()),
+    );
+    assert_eq!(worker.line(), "moved");
+    assert_eq!(cgroup.pids().unwrap(), [worker.pid()]);
+    cgroup.kill().unwrap();
+    cgroup.wait_empty(SOON).unwrap();
+    cgroup.remove().unwrap();
+    assert!(!group.v2("g").exists());
+}
+
+fn bounded_in_number_and_depth(_: &mut Sandbox) {
+    let group = Group::new();
+    let _cgroup = group.create(&Limits::default());
+    let mut deep = group.v2("g/guest");
+    let refused = (0..100).map(|level| {
+        deep.push(level.to_string());
+        fs::create_dir(&deep)
+    });
+    assert_eq!(refused.take_while(Result::is_ok).count(), 31, "depth");
+    let guest = group.v2("g/guest");
+    let made =
+        (0..3000).take_while(|number| fs::create_dir(guest.join(format!("n{number}"))).is_ok());
+    let made = made.count() + 31 + 1;
+    assert_eq!(made, 1024, "number, `guest` included");
+}
+
+fn threaded_leaf(_: &mut Sandbox) {
+    let group = Group::new();
+    let cgroup = group.create(&Limits::default());
+    let mut worker = Worker::start(&cgroup, "read");
+    drop(cgroup.leaf_fd().unwrap());
+    fs::write(group.v2("g/guest/.holm/cgroup.type"), "threaded").unwrap();
+    assert_eq!(cgroup.pids().unwrap(), [worker.pid()]);
+    assert!(worker.alive());
+    cgroup.kill().unwrap();
+    cgroup.wait_empty(SOON).unwrap();
+    cgroup.remove().unwrap();
+}
+
+fn leaf_comes_back(_: &mut Sandbox) {
+    let group = Group::new();
+    let cgroup = group.create(&Limits::default());
+    let path = |fd: &dyn AsFd| {
+        fs::read_link(format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd()))
+            .unwrap_or_else(|_| PathBuf::new())
+    };
+    drop(cgroup.leaf_fd().unwrap());
+    fs::remove_dir(group.v2("g/guest/.holm")).unwrap();
+    assert_eq!(path(&cgroup.leaf_fd().unwrap()), group.v2("g/guest/.holm"));
+    let (one, two) = (cgroup.fresh_leaf_fd().unwrap(), cgroup.fresh_leaf_fd().unwrap());
+    assert_ne!(path(&one), path(&two));
+    drop((one, two));
+    cgroup.remove().unwrap();
+}
+
+fn state_kept(_: &mut Sandbox) {
+    let group = Group::new();
+    let cgroup = group.create(&Limits::default());
+    assert_eq!(cgroup.state().unwrap(), None);
+    assert!(!cgroup.ready().unwrap());
+    for size in [10, 4096, 20_000, 2] {
+        let state: Vec<u8> = (0..size).map(|i: u32| u8::try_from(i % 251).unwrap()).collect();
+        cgroup.set_state(&state).unwrap();
+        let again = GuestCgroup::open(&group.layout, &group.name, "g").unwrap().unwrap();
+        assert_eq!(again.state().unwrap(), Some(state));
+    }
+    rustix::fs::fsetxattr(
+        cgroup.dir_fd(),
+        "trusted.holm.ready",
+        b"1",
+        rustix::fs::XattrFlags::empty(),
+    )
+    .unwrap();
+    assert!(cgroup.ready().unwrap());
+    cgroup.remove().unwrap();
+    let fresh = group.create(&Limits::default());
+    assert_eq!(fresh.state().unwrap(), None, "it dies with the guest");
+}
+
+fn listed(_: &mut Sandbox) {
+    let group = Group::new();
+    assert_eq!(guests(&group.layout, &group.name).unwrap(), Vec::<String>::new());
+    drop(monitor_fd(&group.layout, &group.name).unwrap());
+    drop(monitor_fd(&group.layout, &group.name).unwrap());
+    for name in ["b", "a"] {
+        GuestCgroup::create(&group.layout, &group.name, name, &Limits::default(), OWNER).unwrap();
+    }
+    assert_eq!(guests(&group.layout, &group.name).unwrap(), ["a", "b"]);
+}

@@ -1,0 +1,21 @@
+//! One file per topic; each has a table `TESTS`.
+
+mod cgroup;
+mod machine;
+mod net;
+
+use crate::test::Test;
+
+/// Every test, in the order of the topics.
+pub fn all() -> Vec<Test> {
+    [machine::TESTS, cgroup::life::TESTS, cgroup::limits::TESTS, cgroup::live::TESTS, net::TESTS]
+        .concat()
+}
+
+/// The shared bases that the tests ask for, each once.
+pub fn bases() -> Vec<&'static str> {
+    let mut bases: Vec<_> = all().iter().flat_map(|test| test.bases).copied().collect();
+    bases.sort_unstable();
+    bases.dedup();
+    bases
+}

@@ -1,0 +1,197 @@
+//! Network namespaces that stand for the host, guests and the outside. Nothing touches the machine's own.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use holm::config::Net;
+use holm::net::{self, Plan};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long something that must not arrive is waited for.
+pub const SILENCE: Duration = Duration::from_millis(300);
+
+/// A network namespace, held by a process that sleeps in it.
+pub struct Space {
+    holder: Child,
+    file: File,
+}
+
+impl Space {
+    pub fn new() -> Self {
+        let mut holder = Command::new("unshare")
+            .args(["--net", "sh", "-c", "echo; exec sleep 300"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("these tests need root and util-linux");
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "\n", "unshare --net failed: these tests need root");
+        let file = File::open(format!("/proc/{}/ns/net", holder.id())).unwrap();
+        Self { holder, file }
+    }
+
+    /// Moves the calling thread here.
+    pub fn join(&self) {
+        move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+    }
+
+    /// Runs a closure in a thread of this namespace.
+    pub fn with<T: Send>(&self, run: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|scope| {
+            scope
+                .spawn(|| {
+                    self.join();
+                    run()
+                })
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Runs a shell command here, which has to succeed.
+    pub fn sh(&self, script: &str) -> String {
+        let output = self.try_sh(script);
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub fn try_sh(&self, script: &str) -> Output {
+        self.with(|| Command::new("sh").args(["-ec", script]).output().unwrap())
+    }
+
+    /// A TCP server that answers every connection with the client's address, until dropped.
+    pub fn serve_tcp(&self, address: &str) -> Server {
+        let listener = self.with(|| TcpListener::bind(address).unwrap());
+        Server::start(move || {
+            if let Ok((mut stream, peer)) = listener.accept() {
+                let _ = write!(stream, "{}", peer.ip());
+            }
+        })
+    }
+
+    /// A UDP server that answers every datagram with the client's address.
+    pub fn serve_udp(&self, address: &str) -> Server {
+        let socket = self.with(|| UdpSocket::bind(address).unwrap());
+        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        Server::start(move || {
+            if let Ok((_, peer)) = socket.recv_from(&mut [0; 64]) {
+                let _ = socket.send_to(peer.ip().to_string().as_bytes(), peer);
+            }
+        })
+    }
+
+    /// What a server of [`Space::serve_tcp`] says, `None` when it cannot be reached.
+    pub fn ask_tcp(&self, to: &str, patience: Duration) -> Option<IpAddr> {
+        let to: SocketAddr = to.parse().unwrap();
+        self.with(|| {
+            let mut stream = TcpStream::connect_timeout(&to, patience).ok()?;
+            stream.set_read_timeout(Some(patience)).unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).ok()?;
+            text.parse().ok()
+        })
+    }
+
+    pub fn ask_udp(&self, to: &str, patience: Duration) -> Option<IpAddr> {
+        let to: SocketAddr = to.parse().unwrap();
+        let from = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        self.with(|| {
+            let socket = UdpSocket::bind(from).unwrap();
+            socket.connect(to).ok()?;
+            socket.set_read_timeout(Some(patience)).unwrap();
+            socket.send(b"?").ok()?;
+            let mut text = [0; 64];
+            let length = socket.recv(&mut text).ok()?;
+            std::str::from_utf8(&text[..length]).unwrap().parse().ok()
+        })
+    }
+
+    pub fn reaches(&self, to: &str) -> Option<IpAddr> {
+        self.ask_tcp(to, PATIENCE)
+    }
+
+    pub fn is_cut_off_from(&self, to: &str) -> bool {
+        self.ask_tcp(to, SILENCE).is_none()
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+/// A server thread that ends when this is dropped.
+pub struct Server(#[expect(dead_code, reason = "its end tells the thread")] mpsc::Sender<()>);
+
+impl Server {
+    fn start(mut serve: impl FnMut() + Send + 'static) -> Self {
+        let (end, ended) = mpsc::channel();
+        // Left to itself: an accept that nobody connects to ends with the test process.
+        thread::spawn(move || {
+            while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                serve();
+            }
+        });
+        Self(end)
+    }
+}
+
+/// A host with an uplink to an outside machine, 192.0.2.1.
+pub struct World {
+    pub host: Space,
+    pub outside: Space,
+}
+
+impl World {
+    /// The uplink's MTU is 1400.
+    pub fn new() -> Self {
+        let (host, outside) = (Space::new(), Space::new());
+        let pid = outside.holder.id();
+        host.sh(&format!(
+            "ip link set lo up; ip link add up0 mtu 1400 type veth peer name eth0 mtu 1400 netns {pid}
+             ip addr add 192.0.2.2/24 dev up0; ip addr add 2001:db8::2/64 dev up0 nodad; ip link set up0 up"
+        ));
+        outside.sh(
+            "ip link set lo up; ip addr add 192.0.2.1/24 dev eth0; ip addr add 2001:db8::1/64 dev eth0 nodad; ip link set eth0 up",
+        );
+        host.sh("ip route add default via 192.0.2.1; ip route add default via 2001:db8::1");
+        Self { host, outside }
+    }
+
+    /// Plans, attaches and configures a private guest.
+    pub fn guest(&self, instance: u8, context: u32, net: &Net) -> Guest {
+        let space = Space::new();
+        let plan = self.host.with(|| {
+            let plan = net::plan(instance, context, net).unwrap();
+            net::attach(&plan, space.file.as_fd()).unwrap();
+            plan
+        });
+        space.with(|| net::configure_inside(&plan).unwrap());
+        Guest { space, plan }
+    }
+}
+
+/// A private guest.
+pub struct Guest {
+    pub space: Space,
+    pub plan: Plan,
+}
+
+impl Guest {
+    pub fn v4(&self, port: u16) -> String {
+        format!("{}:{port}", self.plan.guest_v4)
+    }
+
+    pub fn v6(&self, port: u16) -> String {
+        format!("[{}]:{port}", self.plan.guest_v6.unwrap())
+    }
+}
