@@ -7,5 +7,5 @@ pub mod monitor;
 pub mod net;
 pub mod pool;
 pub mod security;
-pub mod system;
 pub mod store;
+pub mod system;

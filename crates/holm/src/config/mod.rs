@@ -11,6 +11,7 @@ mod keys;
 mod load;
 mod nearest;
 mod parse;
+mod table;
 mod types;
 mod units;
 mod values;

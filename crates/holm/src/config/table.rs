@@ -1,0 +1,420 @@
+//! The table of all keys.
+
+use super::keys::{Effect, Fault, Input, Key, Kind};
+use super::nearest::nearest;
+use super::types::{Arch, Autostart, Config, Init, NetMode, Restart, Rlimit, Service, Signal};
+use super::units::{self, Parsed};
+use super::values;
+
+/// The only item.
+fn one<T>(input: &Input, parse: impl Fn(&str) -> Parsed<T>) -> Result<T, Fault> {
+    parse(input.items.first().map_or("", String::as_str)).map_err(|message| Fault(0, message))
+}
+
+/// Every item.
+fn each<T>(input: &Input, parse: impl Fn(&str) -> Parsed<T>) -> Result<Vec<T>, Fault> {
+    let parsed = input.items.iter().enumerate();
+    parsed.map(|(i, text)| parse(text).map_err(|message| Fault(i, message))).collect()
+}
+
+fn flag(input: &Input) -> Result<bool, Fault> {
+    one(input, |text| match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(format!("{text:?} is not true or false")),
+    })
+}
+
+/// The value that belongs to one of some words.
+fn choice<T: Copy>(input: &Input, words: &[(&str, T)]) -> Result<T, Fault> {
+    one(input, |text| {
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return Ok(*value);
+        }
+        let names: Vec<&str> = words.iter().map(|w| w.0).collect();
+        let hint = nearest(text, names.iter().copied()).map(|n| format!("; did you mean {n:?}?"));
+        let list = format!("; write one of \"{}\"", names.join("\", \""));
+        Err(format!("{text:?} is not known{}", hint.unwrap_or(list)))
+    })
+}
+
+fn word<T: Copy + PartialEq>(value: T, words: &[(&str, T)]) -> Vec<String> {
+    words.iter().filter(|w| w.1 == value).map(|w| w.0.to_owned()).collect()
+}
+
+fn shown<T>(value: Option<T>, show: impl Fn(T) -> String) -> Vec<String> {
+    value.map(show).into_iter().collect()
+}
+
+const INITS: [(&str, Init); 2] = [("system", Init::System), ("minimal", Init::Minimal)];
+const ARCHS: [(&str, Arch); 2] = [("native", Arch::Native), ("i686", Arch::I686)];
+const RESTARTS: [(&str, Restart); 3] =
+    [("no", Restart::No), ("on-failure", Restart::OnFailure), ("always", Restart::Always)];
+const MODES: [(&str, NetMode); 3] =
+    [("private", NetMode::Private), ("none", NetMode::None), ("host", NetMode::Host)];
+const RESTART_WORDS: Kind = Kind::Choice(&["no", "on-failure", "always"]);
+
+/// The service of this name, made if it is new.
+fn service<'a>(config: &'a mut Config, input: &Input) -> Result<&'a mut Service, Fault> {
+    let name = input.name;
+    if !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
+        return Err(Fault(
+            usize::MAX,
+            format!("{name:?} cannot name a service; use letters, digits, - and _"),
+        ));
+    }
+    let at = config.services.iter().position(|s| s.name == name).unwrap_or_else(|| {
+        let new = Service { name: name.to_owned(), command: Vec::new(), restart: Restart::No };
+        config.services.push(new);
+        config.services.len() - 1
+    });
+    Ok(&mut config.services[at])
+}
+
+fn words(input: &Input) -> Result<Vec<String>, Fault> {
+    match input.items.first() {
+        Some(program) if !program.is_empty() => Ok(input.items.to_vec()),
+        _ => Err(Fault(0, "names no program".to_owned())),
+    }
+}
+
+fn autostart(text: &str) -> Parsed<Option<Autostart>> {
+    match text {
+        "false" => Ok(None),
+        "true" => Ok(Some(Autostart { order: 100 })),
+        _ => match units::count(text, 0, u64::from(u32::MAX)) {
+            Ok(n) => Ok(Some(Autostart { order: u32::try_from(n).unwrap_or(u32::MAX) })),
+            Err(e) => Err(format!("{e}; write true, false or a place in the order (100 if true)")),
+        },
+    }
+}
+
+use Effect::{Live, NextStart};
+
+/// All keys, in the order of the documentation.
+pub(super) static KEYS: [Key; 33] = [
+    Key {
+        name: "base",
+        kind: Kind::Text,
+        default: "none: it must be given",
+        effect: NextStart,
+        help: "the base that the guest stands on (`holm base ls`)",
+        set: |c, i| one(i, values::name).map(|v| c.base = v),
+        show: |c, _| shown(Some(&c.base).filter(|b| !b.is_empty()), Clone::clone),
+    },
+    Key {
+        name: "init",
+        kind: Kind::Choice(&["system", "minimal"]),
+        default: "system; minimal when there is a command or a service",
+        effect: NextStart,
+        help: "process 1: the base's own (systemd, sysvinit, OpenRC, runit), or Holm's small one",
+        set: |c, i| choice(i, &INITS).map(|v| c.init = v),
+        show: |c, _| word(c.init, &INITS),
+    },
+    Key {
+        name: "command",
+        kind: Kind::Words,
+        default: "none",
+        effect: NextStart,
+        help: "what minimal init runs; the guest ends with it",
+        set: |c, i| words(i).map(|v| c.command = v),
+        show: |c, _| c.command.clone(),
+    },
+    Key {
+        name: "services.*.command",
+        kind: Kind::Words,
+        default: "none: each service needs one",
+        effect: NextStart,
+        help: "a program that minimal init keeps",
+        set: |c, i| {
+            let command = words(i)?;
+            service(c, i).map(|s| s.command = command)
+        },
+        show: |c, n| {
+            c.services.iter().find(|s| s.name == n).map(|s| s.command.clone()).unwrap_or_default()
+        },
+    },
+    Key {
+        name: "services.*.restart",
+        kind: RESTART_WORDS,
+        default: "no",
+        effect: NextStart,
+        help: "start the service again when it ends",
+        set: |c, i| {
+            let restart = choice(i, &RESTARTS)?;
+            service(c, i).map(|s| s.restart = restart)
+        },
+        show: |c, n| {
+            let service = c.services.iter().find(|s| s.name == n);
+            service.map(|s| word(s.restart, &RESTARTS)).unwrap_or_default()
+        },
+    },
+    Key {
+        name: "arch",
+        kind: Kind::Choice(&["native", "i686"]),
+        default: "native",
+        effect: NextStart,
+        help: "the machine that `uname -m` names; i686 for 32-bit bases on x86_64",
+        set: |c, i| choice(i, &ARCHS).map(|v| c.arch = v),
+        show: |c, _| word(c.arch, &ARCHS),
+    },
+    Key {
+        name: "hostname",
+        kind: Kind::Text,
+        default: "the guest's name",
+        effect: NextStart,
+        help: "host name inside",
+        set: |c, i| one(i, values::hostname).map(|v| c.hostname = Some(v)),
+        show: |c, _| shown(c.hostname.as_ref(), Clone::clone),
+    },
+    Key {
+        name: "stop.signal",
+        kind: Kind::Text,
+        default: "what init understands: SIGRTMIN+3 for systemd, else SIGTERM",
+        effect: Live,
+        help: "signal that asks init to end",
+        set: |c, i| one(i, Signal::parse).map(|v| c.stop.signal = Some(v)),
+        show: |c, _| shown(c.stop.signal, |s| s.to_string()),
+    },
+    Key {
+        name: "stop.timeout",
+        kind: Kind::Time,
+        default: "30s",
+        effect: Live,
+        help: "how long `stop` waits before it kills",
+        set: |c, i| one(i, units::duration).map(|v| c.stop.timeout = v),
+        show: |c, _| vec![units::show_duration(c.stop.timeout)],
+    },
+    Key {
+        name: "autostart",
+        kind: Kind::Order,
+        default: "false",
+        effect: Live,
+        help: "start at boot; a number gives the place in the order, true is 100",
+        set: |c, i| one(i, autostart).map(|v| c.autostart = v),
+        show: |c, _| {
+            shown(Some(c.autostart), |a| a.map_or("false".to_owned(), |a| a.order.to_string()))
+        },
+    },
+    Key {
+        name: "restart",
+        kind: RESTART_WORDS,
+        default: "no",
+        effect: Live,
+        help: "start the guest again when its init ends by itself",
+        set: |c, i| choice(i, &RESTARTS).map(|v| c.restart = v),
+        show: |c, _| word(c.restart, &RESTARTS),
+    },
+    Key {
+        name: "protect",
+        kind: Kind::Bool,
+        default: "false",
+        effect: Live,
+        help: "refuse `holm rm`",
+        set: |c, i| flag(i).map(|v| c.protect = v),
+        show: |c, _| vec![c.protect.to_string()],
+    },
+    Key {
+        name: "cpu.share",
+        kind: Kind::Count,
+        default: "100",
+        effect: Live,
+        help: "weight against other guests when CPUs are short, 1 to 10000",
+        set: |c, i| {
+            let share = one(i, |t| units::count(t, 1, 10_000))?;
+            c.cpu.share = u32::try_from(share).ok();
+            Ok(())
+        },
+        show: |c, _| shown(c.cpu.share, |s| s.to_string()),
+    },
+    Key {
+        name: "cpu.cap",
+        kind: Kind::Cpus,
+        default: "none",
+        effect: Live,
+        help: "at most so much CPU time: 1.5 CPUs, or 25% of one",
+        set: |c, i| one(i, units::cpus).map(|v| c.cpu.cap = Some(v)),
+        show: |c, _| shown(c.cpu.cap, |v| v.to_string()),
+    },
+    Key {
+        name: "cpu.set",
+        kind: Kind::Text,
+        default: "all",
+        effect: Live,
+        help: "CPUs it may run on: 0-3,6",
+        set: |c, i| one(i, values::cpu_set).map(|v| c.cpu.set = Some(v)),
+        show: |c, _| shown(c.cpu.set.as_ref(), Clone::clone),
+    },
+    Key {
+        name: "memory.limit",
+        kind: Kind::Size,
+        default: "none",
+        effect: Live,
+        help: "memory of all its processes and its page cache",
+        set: |c, i| one(i, units::size).map(|v| c.memory.limit = Some(v)),
+        show: |c, _| shown(c.memory.limit, units::show_size),
+    },
+    Key {
+        name: "memory.swap",
+        kind: Kind::Size,
+        default: "none",
+        effect: Live,
+        help: "swap beyond memory.limit",
+        set: |c, i| one(i, units::size).map(|v| c.memory.swap = Some(v)),
+        show: |c, _| shown(c.memory.swap, units::show_size),
+    },
+    Key {
+        name: "memory.shm",
+        kind: Kind::Size,
+        default: "512M",
+        effect: NextStart,
+        help: "size of /dev/shm (what is in it counts against memory.limit)",
+        set: |c, i| one(i, units::size).map(|v| c.memory.shm = v),
+        show: |c, _| vec![units::show_size(c.memory.shm)],
+    },
+    Key {
+        name: "memory.lock",
+        kind: Kind::Size,
+        default: "the host's",
+        effect: NextStart,
+        help: "memory that one process may lock (RLIMIT_MEMLOCK)",
+        set: |c, i| one(i, units::size).map(|v| c.memory.lock = Some(v)),
+        show: |c, _| shown(c.memory.lock, units::show_size),
+    },
+    Key {
+        name: "pids.limit",
+        kind: Kind::Count,
+        default: "none",
+        effect: Live,
+        help: "processes and threads together",
+        set: |c, i| one(i, |t| units::count(t, 1, 1 << 22)).map(|v| c.pids.limit = Some(v)),
+        show: |c, _| shown(c.pids.limit, |n| n.to_string()),
+    },
+    Key {
+        name: "net.mode",
+        kind: Kind::Choice(&["private", "none", "host"]),
+        default: "private",
+        effect: NextStart,
+        help: "an own network stack behind the host's address, only loopback, or the host's stack",
+        set: |c, i| choice(i, &MODES).map(|v| c.net.mode = v),
+        show: |c, _| word(c.net.mode, &MODES),
+    },
+    Key {
+        name: "net.address",
+        kind: Kind::List("10.97.0.5"),
+        default: "from Holm's pool",
+        effect: NextStart,
+        help: "fixed addresses, at most one IPv4 and one IPv6",
+        set: |c, i| each(i, values::address).map(|v| c.net.address = v),
+        show: |c, _| c.net.address.iter().map(ToString::to_string).collect(),
+    },
+    Key {
+        name: "net.publish",
+        kind: Kind::List("8080:80/tcp"),
+        default: "none",
+        effect: NextStart,
+        help: "host ports that lead into the guest: [ADDRESS:]HOST:GUEST[/tcp|/udp], also ranges",
+        set: |c, i| each(i, values::publish).map(|v| c.net.publish = v.concat()),
+        show: |c, _| c.net.publish.iter().map(values::show_publish).collect(),
+    },
+    Key {
+        name: "net.peers",
+        kind: Kind::Bool,
+        default: "true",
+        effect: NextStart,
+        help: "it and other guests may talk to each other",
+        set: |c, i| flag(i).map(|v| c.net.peers = v),
+        show: |c, _| vec![c.net.peers.to_string()],
+    },
+    Key {
+        name: "net.dns",
+        kind: Kind::List("192.0.2.53"),
+        default: "the host's",
+        effect: NextStart,
+        help: "name servers",
+        set: |c, i| each(i, values::address).map(|v| c.net.dns = v),
+        show: |c, _| c.net.dns.iter().map(ToString::to_string).collect(),
+    },
+    Key {
+        name: "mounts",
+        kind: Kind::List("/srv/data:/data:ro"),
+        default: "none",
+        effect: NextStart,
+        help: "host folders or files bound into the guest: SOURCE:TARGET[:ro]",
+        set: |c, i| each(i, values::mount).map(|v| c.mounts = v),
+        show: |c, _| c.mounts.iter().map(values::show_mount).collect(),
+    },
+    Key {
+        name: "devices",
+        kind: Kind::List("/dev/fuse"),
+        default: "none",
+        effect: NextStart,
+        help: "host devices given to the guest",
+        set: |c, i| each(i, values::device).map(|v| c.devices = v),
+        show: |c, _| c.devices.iter().map(|d| d.display().to_string()).collect(),
+    },
+    Key {
+        name: "env.*",
+        kind: Kind::Text,
+        default: "none",
+        effect: NextStart,
+        help: "an environment variable of init, or of minimal init's commands",
+        set: |c, i| {
+            let name = values::variable(i.name).map_err(|e| Fault(usize::MAX, e))?;
+            let value = one(i, |t| Ok(t.to_owned()))?;
+            c.env.insert(name, value);
+            Ok(())
+        },
+        show: |c, n| shown(c.env.get(n), Clone::clone),
+    },
+    Key {
+        name: "rlimits.*",
+        kind: Kind::Limits,
+        default: "the host's",
+        effect: NextStart,
+        help: "a resource limit of each process, LIMIT or SOFT:HARD, by its name (nofile, nproc, core)",
+        set: |c, i| {
+            values::rlimit_name(i.name).map_err(|e| Fault(usize::MAX, e))?;
+            let limit = one(i, |t| values::rlimit(i.name, t))?;
+            c.rlimits.insert(i.name.to_owned(), limit);
+            Ok(())
+        },
+        show: |c, n| shown(c.rlimits.get(n), |l: &Rlimit| values::show_rlimit(n, *l)),
+    },
+    Key {
+        name: "security.caps",
+        kind: Kind::List("-CAP_NET_RAW"),
+        default: "none",
+        effect: NextStart,
+        help: "changes to the capabilities a guest can have: CAP_X for one more, -CAP_X for one less",
+        set: |c, i| each(i, values::capability).map(|v| c.security.caps = v),
+        show: |c, _| c.security.caps.clone(),
+    },
+    Key {
+        name: "security.nesting",
+        kind: Kind::Bool,
+        default: "false",
+        effect: NextStart,
+        help: "containers may run inside: the guest gets 2^18 ids",
+        set: |c, i| flag(i).map(|v| c.security.nesting = v),
+        show: |c, _| vec![c.security.nesting.to_string()],
+    },
+    Key {
+        name: "security.userfaultfd",
+        kind: Kind::Bool,
+        default: "false",
+        effect: NextStart,
+        help: "allow userfaultfd(2)",
+        set: |c, i| flag(i).map(|v| c.security.userfaultfd = v),
+        show: |c, _| vec![c.security.userfaultfd.to_string()],
+    },
+    Key {
+        name: "ssh.keys",
+        kind: Kind::List("ssh-ed25519 AAAA... me@here"),
+        default: "none",
+        effect: NextStart,
+        help: "public keys that may log in as root",
+        set: |c, i| each(i, values::ssh_key).map(|v| c.ssh_keys = v),
+        show: |c, _| c.ssh_keys.clone(),
+    },
+];

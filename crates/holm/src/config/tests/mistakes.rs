@@ -1,0 +1,259 @@
+//! Errors: the place, the words, the nearest right key.
+
+use super::{bad, parse};
+
+/// Each text (below `base = "b"`, so line 2 is its first) is refused with exactly that beginning.
+fn refused(cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        let error = bad(text);
+        assert!(error.starts_with(expected), "{text:?}:\n  is  {error}\n  not {expected}");
+    }
+}
+
+#[test]
+fn unknown_keys() {
+    refused(&[
+        ("memory.limt = 3", "2:8: unknown key memory.limt; did you mean memory.limit?"),
+        ("[memory]\nlimt = 3", "3:1: unknown key memory.limt; did you mean memory.limit?"),
+        (
+            "memory = { limit = 1, limt = 3 }",
+            "2:23: unknown key memory.limt; did you mean memory.limit?",
+        ),
+        ("  hostnmae = \"a\"", "2:3: unknown key hostnmae; did you mean hostname?"),
+        ("initt = \"minimal\"", "2:1: unknown key initt; did you mean init?"),
+        ("\"ini t\" = \"minimal\"", "2:1: unknown key ini t; did you mean init?"),
+        ("mount = []", "2:1: unknown key mount; did you mean mounts?"),
+        ("[mem]\nlimit = 3", "2:2: unknown key mem; did you mean memory.limit?"),
+        ("limit = 3", "2:1: unknown key limit; `holm help set`"),
+        ("image = \"x\"", "2:1: unknown key image; did you mean base?"),
+        ("volumes = []", "2:1: unknown key volumes; did you mean mounts?"),
+        ("cpu.weight = 3", "2:5: unknown key cpu.weight; did you mean cpu.share?"),
+        ("cpu.burst = 3", "2:5: unknown key cpu.burst; there are cpu.share, cpu.cap, cpu.set"),
+        ("zzz = 3", "2:1: unknown key zzz; `holm help set` lists all keys"),
+        ("zzz.yyy = 3", "2:1: unknown key zzz; `holm help set` lists all keys"),
+        (
+            "services.a.comand = []",
+            "2:12: unknown key services.a.comand; did you mean services.*.command?",
+        ),
+        ("net.pubish = []", "2:5: unknown key net.pubish; did you mean net.publish?"),
+        ("sshkeys = []", "2:1: unknown key sshkeys; did you mean ssh.keys?"),
+        (
+            "[stop]\nsignal = \"TERM\"\ntimeuot = \"3s\"",
+            "4:1: unknown key stop.timeuot; did you mean stop.timeout?",
+        ),
+    ]);
+}
+
+#[test]
+fn groups_are_not_values() {
+    refused(&[
+        ("memory = \"512M\"", "2:1: memory is a group of keys; did you mean memory.limit?"),
+        ("cpu = 2", "2:1: cpu is a group of keys; did you mean cpu.cap?"),
+        ("net = \"none\"", "2:1: net is a group of keys; did you mean net.mode?"),
+        ("stop = 3", "2:1: stop is a group of keys; they are stop.signal, stop.timeout"),
+        ("env = \"A=1\"", "2:1: env is a group of keys; they are env.*"),
+        (
+            "services = []",
+            "2:1: services is a group of keys; they are services.*.command, services.*.restart",
+        ),
+        ("[[memory]]\nlimit = 1", "2:3: memory is a group of keys"),
+        ("services.a = []", "2:10: services.a is a group of keys"),
+    ]);
+}
+
+#[test]
+fn wrong_types() {
+    refused(&[
+        (
+            "memory.limit = true",
+            "2:16: memory.limit takes a size such as \"512M\", not true or false",
+        ),
+        ("memory.limit = []", "2:16: memory.limit takes a size such as \"512M\", not a list"),
+        (
+            "memory.limit = 0x10",
+            "2:16: memory.limit takes a size such as \"512M\", not a number of another base",
+        ),
+        (
+            "memory.limit = 2024-01-01",
+            "2:16: memory.limit takes a size such as \"512M\", not a date",
+        ),
+        ("memory.limit = {}", "2:16: memory.limit takes a size such as \"512M\", not a table"),
+        ("protect = \"yes\"", "2:11: protect takes true or false, not a string"),
+        ("protect = 1", "2:11: protect takes true or false, not a whole number"),
+        ("hostname = 5", "2:12: hostname takes a string, not a whole number"),
+        ("init = true", "2:8: init takes one of \"system\", \"minimal\", not true or false"),
+        (
+            "net.publish = \"80:80\"",
+            "2:15: net.publish takes a list of strings such as [\"8080:80/tcp\"], not a string",
+        ),
+        ("net.publish = [\"80:80\", 81]", "2:25: net.publish takes a string, not a whole number"),
+        ("net.publish = [[\"80:80\"]]", "2:16: net.publish takes a string, not a list"),
+        (
+            "command = \"sleep 5\"",
+            "2:11: command takes a list of words such as [\"/bin/sleep\", \"100\"], not a string",
+        ),
+        ("env.A = 1", "2:9: env.A takes a string, not a whole number"),
+        ("env.A.B = 1", "2:5: env.A takes a string, not a table"),
+        ("pids.limit = 1.5", "2:14: pids.limit: \"1.5\" is not a whole number"),
+        (
+            "autostart = \"soon\"",
+            "2:13: autostart: \"soon\" is not a whole number; write true, false",
+        ),
+        ("hostname = \"a\\u0000\"", "2:12: hostname must not contain a zero byte"),
+    ]);
+}
+
+#[test]
+fn wrong_values_and_units() {
+    refused(&[
+        ("memory.limit = \"512X\"", "2:16: memory.limit: \"X\" is no unit of size"),
+        (
+            "[memory]\n  swap  =  \"1MB\"",
+            "3:12: memory.swap: \"MB\" may mean 1000 or 1024; write 1M (1024)",
+        ),
+        ("memory.limit = -5", "2:16: memory.limit: \"-5\" is no unit of size"),
+        ("memory.limit = inf", "2:16: memory.limit: \"inf\" is no unit"),
+        ("cpu.cap = 0", "2:11: cpu.cap: 0 is out of range"),
+        ("cpu.share = 0", "2:13: cpu.share: 0 is out of range, 1 to 10000"),
+        ("cpu.share = -3", "2:13: cpu.share: \"-3\" is not a whole number"),
+        ("pids.limit = 0", "2:14: pids.limit: 0 is out of range"),
+        ("init = \"systemd\"", "2:8: init: \"systemd\" is not known; did you mean \"system\"?"),
+        ("init = \"x\"", "2:8: init: \"x\" is not known; write one of \"system\", \"minimal\""),
+        (
+            "restart = \"allways\"",
+            "2:11: restart: \"allways\" is not known; did you mean \"always\"?",
+        ),
+        (
+            "net.mode = \"bridge\"",
+            "2:12: net.mode: \"bridge\" is not known; write one of \"private\", \"none\", \"host\"",
+        ),
+        ("net.publish = [\"80:80\", \"81\"]", "2:25: net.publish: \"81\" names only one port"),
+        ("net.publish = [\n  \"80:80\",\n  \"81:0\",\n]", "4:3: net.publish: \"0\" is not a port"),
+        ("mounts = [\"/a:b\"]", "2:11: mounts: \"b\" is not an absolute path"),
+        ("env.\"A B\" = \"x\"", "2:13: env.A B: \"A B\" cannot name a variable"),
+        (
+            "rlimits.nofiles = 3",
+            "2:19: rlimits.nofiles: there is no resource limit \"nofiles\"; did you mean \"nofile\"?",
+        ),
+        (
+            "services.\"a b\".command = [\"x\"]",
+            "2:26: services.a b.command: \"a b\" cannot name a service",
+        ),
+        ("command = []", "2:11: command: names no program"),
+        ("command = [\"\"]", "2:12: command: names no program"),
+        ("base2 = 1", "2:1: unknown key base2; did you mean base?"),
+    ]);
+}
+
+#[test]
+fn contradictions() {
+    refused(&[
+        (
+            "net.mode = \"none\"\nnet.publish = [\"80:80\"]",
+            "3:15: net.publish contradicts net.mode = \"none\": the guest has no network",
+        ),
+        (
+            "net.publish = [\"80:80\"]\nnet.mode = \"host\"",
+            "2:15: net.publish contradicts net.mode = \"host\": the guest's ports are the host's",
+        ),
+        (
+            "net = { mode = \"none\", address = [\"10.0.0.1\"] }",
+            "2:34: net.address contradicts net.mode",
+        ),
+        ("net = { mode = \"none\", dns = [\"10.0.0.1\"] }", "2:30: net.dns contradicts net.mode"),
+        ("init = \"system\"\ncommand = [\"/bin/true\"]", "3:11: command needs init = \"minimal\""),
+        (
+            "init = \"system\"\nservices.a.command = [\"/bin/true\"]",
+            "3:22: services.a.command needs init = \"minimal\"",
+        ),
+        (
+            "command = [\"a\"]\nservices.a.command = [\"b\"]",
+            "2:11: command and services exclude each other",
+        ),
+        ("services.a.restart = \"always\"", "2:22: services.a.command is missing"),
+        (
+            "memory.swap = \"1G\"",
+            "2:15: memory.swap is what goes beyond memory.limit, which is not set",
+        ),
+        (
+            "memory.lock = 1\nrlimits.memlock = 1",
+            "3:19: rlimits.memlock and memory.lock are the same limit",
+        ),
+        (
+            "net.address = [\"10.0.0.1\", \"10.0.0.2\"]",
+            "2:28: net.address: a guest has one IPv4 address",
+        ),
+        (
+            "net.address = [\"fd00::1\", \"10.0.0.1\", \"fd00::2\"]",
+            "2:39: net.address: a guest has one IPv6 address",
+        ),
+        ("net.address = [\"127.0.0.1\"]", "2:16: net.address: a loopback address reaches nobody"),
+        (
+            "net.publish = [\"80:80\", \"80:81\"]",
+            "2:25: net.publish: the same host port is published twice",
+        ),
+        (
+            "net.publish = [\"1-5:1-5\", \"5:9\"]",
+            "2:15: net.publish: the same host port is published twice",
+        ),
+        ("mounts = [\"/a:/x\", \"/b:/x/\"]", "2:20: mounts: two mounts have the same target"),
+        (
+            "devices = [\"/dev/fuse\", \"/dev/fuse\"]",
+            "2:25: devices: the same device is given twice",
+        ),
+    ]);
+    // Not contradictions: one port for each protocol and for each address.
+    super::good("net.publish = [\"80:80\", \"80:80/udp\", \"127.0.0.1:80:81\"]");
+    super::good("net = { mode = \"host\", dns = [\"10.0.0.1\"] }");
+    super::good("net = { mode = \"none\", publish = [] }");
+}
+
+#[test]
+fn broken_toml() {
+    refused(&[
+        ("memory.limit = \"512M", "2:"),
+        ("memory.limit = 512M", "2:"),
+        ("memory.limit =", "2:"),
+        ("[memory\nlimit = 1", "2:"),
+        ("protect = true\nprotect = false", "3:1: duplicate key"),
+        ("[net]\n[net]", "3:"),
+    ]);
+}
+
+#[test]
+fn a_base_must_be_given() {
+    for text in ["", "# nothing\n", "init = \"minimal\""] {
+        let error = parse(text, "guest.toml").unwrap_err().to_string();
+        assert!(error.starts_with("guest.toml:1:1: base is missing"), "{error}");
+    }
+    let error = parse("base = \"a/b\"", "f").unwrap_err().to_string();
+    assert!(error.starts_with("f:1:8: base: \"a/b\" is no name"), "{error}");
+}
+
+#[test]
+fn the_excerpt_points_at_the_place() {
+    let text = "base = \"b\"\n\n[memory]\n\tlimit = \"512X\" # ä\n";
+    let error = parse(text, "f").unwrap_err();
+    let expected = "  |\n4 |  limit = \"512X\" # ä\n  |          ^^^^^^";
+    assert_eq!(error.excerpt(), Some(expected));
+    let wide = "base = \"b\"\nhostname = \"ää\"\n";
+    let expected = "  |\n2 | hostname = \"ää\"\n  |            ^^^^";
+    assert_eq!(parse(wide, "f").unwrap_err().excerpt(), Some(expected));
+    assert!(
+        parse("base = \"b\"\r\nzzz = 1\r\n", "f").unwrap_err().to_string().starts_with("f:2:1")
+    );
+}
+
+#[test]
+fn no_text_makes_the_parser_panic() {
+    let text = "base = \"b\"\nnet.publish = [\"8080:80/tcp\", \"é:1\"]\n[memory]\nlimit = \"1.5G\" # ü\n[services.a]\ncommand = [\"x\"]\n";
+    for cut in (0..=text.len()).filter(|i| text.is_char_boundary(*i)) {
+        // Every prefix, and every text with one piece left out or doubled, is read or refused.
+        let (left, right) = text.split_at(cut);
+        let _ = parse(left, "f");
+        let _ = parse(right, "f");
+        for insert in ["\"", "[", "=", ".", "\n", "\0", "\u{1F600}", "#", "{"] {
+            let _ = parse(&format!("{left}{insert}{right}"), "f");
+        }
+    }
+}
