@@ -4,6 +4,10 @@
 //! with the guest's interface: its group says that it is a Holm guest's and whether others may talk to it, its alias
 //! holds the published ports. So the nftables table can be thrown away at any time and made again from the interfaces.
 
+#[path = "../../../holm-init/src/answer.rs"]
+pub mod answer;
+#[cfg(test)]
+mod answer_tests;
 mod dns;
 mod error;
 mod foreign;
@@ -94,6 +98,11 @@ pub fn leftovers(instance: u8) -> Result<Vec<u32>, Error> {
 /// Text of the guest's /etc/resolv.conf.
 pub fn resolv_conf(plan: &Plan) -> String {
     dns::render(&plan.dns)
+}
+
+/// What the monitor answers on the socket of [`responder`], as the text that it is given.
+pub fn answer_text(plan: &Plan) -> String {
+    plan.answer().to_text().map(char::from).iter().collect()
 }
 
 /// The socket on which the monitor hears DHCP requests and router solicitations of a private guest, and answers them.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
+use super::answer::AnswerConfig;
 use super::{Error, dns, link, netlink, port, publish};
 use crate::config::{Net, NetMode, Publish};
 
@@ -191,6 +192,25 @@ impl Plan {
             group(mac[4], mac[5]),
         ];
         Ipv6Addr::new(0xfe80, 0, 0, 0, last[0], last[1], last[2], last[3])
+    }
+
+    /// What a guest is told that asks by DHCP or router solicitation. Of the name servers, three of each family.
+    pub fn answer(&self) -> AnswerConfig {
+        let mut answer = AnswerConfig {
+            host_mac: self.host_mac(),
+            guest_v4: self.guest_v4.octets(),
+            gateway_v4: self.gateway_v4.octets(),
+            gateway_v6: if self.guest_v6.is_some() { self.gateway_v6.octets() } else { [0; 16] },
+            mtu: u16::try_from(self.mtu).unwrap_or(u16::MAX),
+            ..AnswerConfig::default()
+        };
+        let v4 =
+            self.dns.iter().filter_map(|ip| if let IpAddr::V4(v4) = ip { Some(v4) } else { None });
+        let v6 =
+            self.dns.iter().filter_map(|ip| if let IpAddr::V6(v6) = ip { Some(v6) } else { None });
+        answer.dns_v4.iter_mut().zip(v4).for_each(|(slot, ip)| *slot = ip.octets());
+        answer.dns_v6.iter_mut().zip(v6).for_each(|(slot, ip)| *slot = ip.octets());
+        answer
     }
 
     pub(super) fn group(&self) -> u32 {
