@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     if options.prepare {
         return prepare(&options);
     }
+    test::remember_where_panics_are();
     let options = Arc::new(options);
     let listing = harness.list;
     let before = host::Snapshot::take();

@@ -5,6 +5,7 @@ use crate::sandbox::Sandbox;
 use crate::{fixture, sandbox};
 use libtest_mimic::{Completion, Failed, Trial};
 use std::any::Any;
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -78,10 +79,25 @@ impl Test {
     }
 }
 
+thread_local! {
+    static PANICKED_AT: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Keeps panics quiet: the harness prints their text once, with the place, when all tests are done.
+pub fn remember_where_panics_are() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(|at| format!("{}:{}: ", at.file(), at.line()));
+        PANICKED_AT.set(place.unwrap_or_default());
+    }));
+}
+
 fn message(panic: &(dyn Any + Send)) -> String {
-    panic
+    let text = panic
         .downcast_ref::<String>()
-        .cloned()
-        .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-        .unwrap_or_else(|| "panicked".to_owned())
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("panicked");
+    PANICKED_AT
+        .get()
+        .map_or_else(|| text.to_owned(), |(file, line)| format!("{file}:{line}: {text}"))
 }

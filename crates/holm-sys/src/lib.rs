@@ -14,6 +14,8 @@ pub mod mount;
 #[cfg(feature = "std")]
 pub mod packet;
 #[cfg(feature = "std")]
+pub mod probe;
+#[cfg(feature = "std")]
 pub mod process;
 #[cfg(feature = "std")]
 pub mod seccomp;

@@ -3,6 +3,7 @@
 
 pub mod cgroup;
 pub mod config;
+pub mod host;
 pub mod monitor;
 pub mod net;
 pub mod pool;

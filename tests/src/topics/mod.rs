@@ -1,6 +1,7 @@
 //! One file per topic; each has a table `TESTS`.
 
 mod cgroup;
+mod doctor;
 mod machine;
 mod net;
 
@@ -8,8 +9,15 @@ use crate::test::Test;
 
 /// Every test, in the order of the topics.
 pub fn all() -> Vec<Test> {
-    [machine::TESTS, cgroup::life::TESTS, cgroup::limits::TESTS, cgroup::live::TESTS, net::TESTS]
-        .concat()
+    [
+        machine::TESTS,
+        doctor::TESTS,
+        cgroup::life::TESTS,
+        cgroup::limits::TESTS,
+        cgroup::live::TESTS,
+        net::TESTS,
+    ]
+    .concat()
 }
 
 /// The shared bases that the tests ask for, each once.

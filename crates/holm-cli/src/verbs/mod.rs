@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 
 mod completion;
+mod doctor;
 mod edit;
 mod help;
 mod inspect;
@@ -112,11 +113,12 @@ fn call<A: Run>(context: &Context, matches: &ArgMatches) -> Outcome {
     }
 }
 
-static VERBS: [Verb; 8] = [
+static VERBS: [Verb; 9] = [
     inspect::VERB,
     set::VERB,
     unset::VERB,
     edit::VERB,
+    doctor::VERB,
     help::VERB,
     completion::VERB,
     completion::COMPLETE,

@@ -1,0 +1,41 @@
+//! Control groups: the layout and where the controllers are.
+
+use super::{Answer, Machine};
+use crate::cgroup::{Controller, Layout};
+
+pub(super) fn layout(_: &Machine) -> Answer {
+    match Layout::probe() {
+        Ok(layout) if layout.is_pure_v2() => {
+            Answer::Yes(format!("pure v2 at {}", layout.v2_root().display()))
+        }
+        Ok(layout) => Answer::Partly(format!(
+            "hybrid: v1 hierarchies, and v2 at {}",
+            layout.v2_root().display()
+        )),
+        Err(error) => Answer::No(error.to_string()),
+    }
+}
+
+pub(super) fn controllers(_: &Machine) -> Answer {
+    let layout = match Layout::probe() {
+        Ok(layout) => layout,
+        Err(error) => return Answer::No(error.to_string()),
+    };
+    let (mut there, mut lacking) = (Vec::new(), Vec::new());
+    for controller in Controller::ALL {
+        match layout.has(controller) {
+            Some(place) => there.push(format!("{} at {}", controller.name(), place.display())),
+            None => lacking.push(controller.name()),
+        }
+    }
+    if lacking.is_empty() {
+        // Where all are in one place, the place need not be said four times.
+        let one_place = Controller::ALL
+            .iter()
+            .all(|&controller| layout.has(controller) == Some(layout.v2_root()));
+        let names = Controller::ALL.map(Controller::name).join(", ");
+        Answer::Yes(if one_place { format!("{names} on v2") } else { there.join(", ") })
+    } else {
+        Answer::Partly(format!("without {}", lacking.join(", ")))
+    }
+}

@@ -1,0 +1,92 @@
+//! The filesystem that the Holm root is on.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use rustix::fs::{XattrFlags, ioctl_ficlone, lsetxattr, statfs};
+
+use super::{Answer, Machine};
+
+pub(super) fn attributes(machine: &Machine) -> Answer {
+    Answer::from(machine.scratch().and_then(|scratch| {
+        let fail =
+            |error: rustix::io::Errno| format!("trusted.* on {}: {error}", machine.root.display());
+        lsetxattr(scratch.path(), "trusted.holm", b"1", XattrFlags::empty()).map_err(fail)?;
+        Ok(format!("trusted.* is kept on {}", machine.root.display()))
+    }))
+}
+
+pub(super) fn reflinks(machine: &Machine) -> Answer {
+    Answer::from(machine.scratch().and_then(|scratch| {
+        let fail = |error: std::io::Error| format!("on {}: {error}", machine.root.display());
+        let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
+        fs::write(&from, [7; 4096]).map_err(fail)?;
+        let (from, to) = (File::open(from).map_err(fail)?, File::create(to).map_err(fail)?);
+        ioctl_ficlone(&to, &from).map_err(|error| fail(error.into()))?;
+        Ok(format!("files on {} are copied without copying", machine.root.display()))
+    }))
+}
+
+/// Which of the ways to bound a guest's disk this filesystem has.
+pub(super) fn quota(machine: &Machine) -> Answer {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let root = fs::canonicalize(&machine.root).unwrap_or_else(|_| machine.root.clone());
+    judge_quota(&text, &root)
+}
+
+pub(super) fn judge_quota(mountinfo: &str, root: &Path) -> Answer {
+    let Some((kind, options)) = filesystem(mountinfo, root) else {
+        return Answer::Partly(format!("no mount holds {}", root.display()));
+    };
+    let has = |name: &str| options.split(',').any(|option| option == name);
+    match kind {
+        "ext4" | "xfs" | "f2fs" if has("prjquota") || has("pquota") => {
+            Answer::Yes(format!("{kind} with project quota"))
+        }
+        "btrfs" => Answer::Yes("btrfs, which has simple quota".to_owned()),
+        _ => Answer::No(format!("{kind} without project quota")),
+    }
+}
+
+/// Type and superblock options of the filesystem that `path` is on, from the text of a mountinfo file.
+pub(super) fn filesystem<'a>(mountinfo: &'a str, path: &Path) -> Option<(&'a str, &'a str)> {
+    let mut best: Option<(usize, &str, &str)> = None;
+    for line in mountinfo.lines() {
+        let Some((before, after)) = line.split_once(" - ") else { continue };
+        let point = before.split(' ').nth(4).unwrap_or_default().replace("\\040", " ");
+        let mut after = after.split(' ');
+        let (kind, options) = (after.next().unwrap_or_default(), after.nth(1).unwrap_or_default());
+        // Of two mounts at one place the later one covers the earlier.
+        if path.starts_with(&point) && best.is_none_or(|(length, ..)| point.len() >= length) {
+            best = Some((point.len(), kind, options));
+        }
+    }
+    best.map(|(_, kind, options)| (kind, options))
+}
+
+/// Filesystems that end with the machine, or lie under another kernel.
+pub(super) fn kind(machine: &Machine) -> Answer {
+    let root = fs::canonicalize(&machine.root).unwrap_or_else(|_| machine.root.clone());
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let Some((kind, _)) = filesystem(&text, &root) else {
+        return Answer::Partly(format!("no mount holds {}", root.display()));
+    };
+    let free = statfs(&root).map(|stat| free_gib(stat.f_bavail, stat.f_frsize)).unwrap_or_default();
+    match kind {
+        "ext4" | "xfs" | "btrfs" | "f2fs" | "bcachefs" => {
+            Answer::Yes(format!("{kind} at {}{free}", root.display()))
+        }
+        "tmpfs" | "ramfs" => {
+            Answer::Partly(format!("{kind} at {}: gone when the machine restarts", root.display()))
+        }
+        "overlay" => {
+            Answer::Partly(format!("overlay at {}: no overlay can lie on it", root.display()))
+        }
+        other => Answer::Partly(format!("{other} at {}: not tested with Holm", root.display())),
+    }
+}
+
+fn free_gib(blocks: u64, block: i64) -> String {
+    let bytes = blocks.saturating_mul(u64::try_from(block).unwrap_or(0));
+    format!(", {} GiB free", bytes >> 30)
+}

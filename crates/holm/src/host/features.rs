@@ -1,0 +1,242 @@
+//! The table of features: what each is for, and what to do without.
+
+use super::{
+    Answer, Machine, State, access, cgroups, disk, ids, kernel, layers, network, process, tools,
+};
+
+/// Something that Holm uses, and that a host may lack.
+#[derive(Debug, Clone, Copy)]
+pub struct Feature {
+    /// The name, in `holm doctor` and in `HOLM_PROBE_NO`.
+    pub name: &'static str,
+    /// How it stands where the probe says no.
+    pub without: State,
+    /// Whether no guest can start without it.
+    pub needed: bool,
+    /// What its lack costs the user.
+    pub cost: &'static str,
+    /// A command, or what else to do, that mends it.
+    pub remedy: &'static str,
+    /// Cost and remedy where it is there in part, if they differ.
+    pub(super) partly: Option<(&'static str, &'static str)>,
+    pub(super) probe: Probe,
+}
+
+type Probe = fn(&Machine) -> Answer;
+
+impl Feature {
+    /// Without it no guest starts.
+    const fn needed(
+        name: &'static str,
+        cost: &'static str,
+        remedy: &'static str,
+        probe: Probe,
+    ) -> Self {
+        Self { name, without: State::Missing, needed: true, cost, remedy, partly: None, probe }
+    }
+
+    /// Without it something cannot be done.
+    const fn wanted(
+        name: &'static str,
+        cost: &'static str,
+        remedy: &'static str,
+        probe: Probe,
+    ) -> Self {
+        Self { needed: false, ..Self::needed(name, cost, remedy, probe) }
+    }
+
+    /// Without it something is done in a worse way.
+    const fn extra(
+        name: &'static str,
+        cost: &'static str,
+        remedy: &'static str,
+        probe: Probe,
+    ) -> Self {
+        Self { without: State::Degraded, ..Self::wanted(name, cost, remedy, probe) }
+    }
+
+    const fn partly(self, cost: &'static str, remedy: &'static str) -> Self {
+        Self { partly: Some((cost, remedy)), ..self }
+    }
+}
+
+const NEWER_KERNEL: &str = "boot a kernel of 6.12 or newer (Debian 12: apt install -t bookworm-backports linux-image-amd64)";
+const AS_ROOT: &str = "run holm as root on the host, not inside a container (sudo holm doctor)";
+
+/// Every feature, in the order of `holm doctor`.
+pub const FEATURES: &[Feature] = &[
+    Feature::needed(
+        "kernel",
+        "guests need calls that older kernels lack",
+        NEWER_KERNEL,
+        kernel::version,
+    ),
+    Feature::needed(
+        "capabilities",
+        "no guest starts",
+        AS_ROOT,
+        access::capabilities,
+    )
+    .partly(
+        "limits above the host's own (open files, locked memory) cannot be given to guests",
+        "nothing; the host, or the container that holm runs in, was started without it",
+    ),
+    Feature::needed(
+        "user-namespace",
+        "no guest starts: root inside would be root outside",
+        "sysctl -w user.max_user_namespaces=65536",
+        process::user_namespaces,
+    ),
+    Feature::needed(
+        "namespaces",
+        "no guest starts: it would see the host's processes or network",
+        "raise the limits in /proc/sys/user (sysctl user), or boot a distribution's kernel",
+        process::namespaces,
+    ),
+    Feature::extra(
+        "time-namespace",
+        "guests show the host's uptime, and their clocks jump when they are restored elsewhere",
+        "boot a kernel with CONFIG_TIME_NS",
+        process::time_namespaces,
+    ),
+    Feature::needed(
+        "pidfd",
+        "no guest starts",
+        NEWER_KERNEL,
+        process::pidfds,
+    )
+    .partly(
+        "the exit status of a guest whose monitor was killed is unknown",
+        "boot a kernel of 6.15 or newer",
+    ),
+    Feature::needed(
+        "seccomp",
+        "no guest starts: system calls that reach the host's kernel could not be kept from it",
+        "boot a kernel with CONFIG_SECCOMP_FILTER",
+        process::filters,
+    ),
+    Feature::needed(
+        "cgroup",
+        "no guest starts",
+        "mount -t cgroup2 none /sys/fs/cgroup/unified, or boot with systemd.unified_cgroup_hierarchy=1",
+        cgroups::layout,
+    )
+    .partly(
+        "a start with limits takes 10 to 20 ms longer: they are set in several hierarchies",
+        "boot with systemd.unified_cgroup_hierarchy=1",
+    ),
+    Feature::wanted(
+        "controllers",
+        "limits that need a lacking controller are refused",
+        "boot without cgroup_disable= and with the controllers' CONFIG_ options",
+        cgroups::controllers,
+    ),
+    Feature::needed(
+        "clone-into-cgroup",
+        "no guest starts: it could run outside its limits for a moment",
+        "boot a kernel of 5.7 or newer, and let no seccomp filter refuse clone3",
+        process::clone_into_cgroup,
+    ),
+    Feature::needed(
+        "erofs",
+        "bases cannot be mounted",
+        "modprobe erofs; keep the Holm root on ext4, XFS or btrfs (a file on tmpfs cannot be mounted)",
+        layers::image,
+    ),
+    Feature::needed(
+        "idmap",
+        "no guest starts: files on disk would belong to the wrong users",
+        "move the Holm root to ext4, XFS or btrfs (holm --root DIR)",
+        layers::id_maps,
+    ),
+    Feature::needed(
+        "overlay",
+        "no guest starts: its changes have no place",
+        "modprobe overlay; move the Holm root to ext4, XFS or btrfs (holm --root DIR)",
+        layers::overlay,
+    ),
+    Feature::extra(
+        "overlay-detached",
+        "each start attaches its layers first, which takes some microseconds",
+        "boot a kernel of 6.15 or newer",
+        layers::detached,
+    ),
+    Feature::wanted(
+        "filesystem",
+        "guests may not start, or not survive a restart of the machine",
+        "move the Holm root to ext4, XFS or btrfs (holm --root DIR)",
+        disk::kind,
+    ),
+    Feature::needed(
+        "xattr",
+        "no guest can delete or replace a file of its base",
+        "move the Holm root to ext4, XFS or btrfs (holm --root DIR)",
+        disk::attributes,
+    ),
+    Feature::extra(
+        "reflink",
+        "an import copies every file that it takes from a folder on the same disk",
+        "XFS and btrfs have reflinks; nothing else is lost on ext4",
+        disk::reflinks,
+    ),
+    Feature::extra(
+        "quota",
+        "a guest's disk can be bounded only by giving it an image file of its own",
+        "ext4: tune2fs -O quota,project on the unmounted disk, then mount it with prjquota; XFS: mount it with prjquota",
+        disk::quota,
+    ),
+    Feature::extra(
+        "id-ranges",
+        "a user's own containers could have the user ids of a guest",
+        "move the users' ranges in /etc/subuid and /etc/subgid below 67108864",
+        ids::ranges,
+    ),
+    Feature::extra(
+        "inotify",
+        "systemd and its services in a guest fail for want of inotify instances",
+        "sysctl -w fs.inotify.max_user_instances=1024",
+        ids::inotify,
+    ),
+    Feature::extra(
+        "keys",
+        "services in a guest that keep keys in the kernel fail (EDQUOT)",
+        "sysctl -w kernel.keys.maxkeys=2000 kernel.keys.maxbytes=200000",
+        ids::keys,
+    ),
+    Feature::wanted(
+        "veth",
+        "guests with a private network do not start; net.mode=none and host work",
+        "modprobe veth",
+        network::veth,
+    ),
+    Feature::wanted(
+        "nftables",
+        "guests reach nothing beyond the host, and ports cannot be published",
+        "modprobe nf_tables nf_nat",
+        network::nftables,
+    ),
+    Feature::extra(
+        "forwarding",
+        "guests reach nothing beyond the host",
+        "sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
+        network::forwarding,
+    ),
+    Feature::wanted(
+        "bpf",
+        "guests cannot share the host's network with addresses of their own",
+        "boot a kernel with CONFIG_CGROUP_BPF",
+        access::bpf,
+    ),
+    Feature::extra(
+        "apparmor",
+        "browsers, nested containers and the like fail inside guests",
+        "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+        access::apparmor,
+    ),
+    Feature::wanted(
+        "criu",
+        "guests cannot be checkpointed, restored or moved while they run",
+        "apt install criu (4.1 or newer: Debian 13)",
+        tools::criu,
+    ),
+];

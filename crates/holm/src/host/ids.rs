@@ -1,0 +1,55 @@
+//! User id ranges, and what the kernel allows one user.
+
+use std::fs::read_to_string;
+use std::ops::Range;
+
+use super::{Answer, Machine};
+use crate::pool::INSTANCES;
+
+/// Ids that Holm roots give to guests.
+const OURS: Range<u64> = (1 << 26)..((INSTANCES as u64 + 1) << 26);
+
+pub(super) fn ranges(_: &Machine) -> Answer {
+    let mut others = Vec::new();
+    for file in ["/etc/subuid", "/etc/subgid"] {
+        let text = read_to_string(file).unwrap_or_default();
+        others.extend(overlapping(&text).into_iter().map(|line| format!("{file} gives {line}")));
+    }
+    if others.is_empty() {
+        Answer::Yes(format!("{} to {} are nobody else's", OURS.start, OURS.end - 1))
+    } else {
+        Answer::Partly(others.join(", "))
+    }
+}
+
+/// Lines of an `/etc/subuid` whose range meets Holm's.
+pub(super) fn overlapping(text: &str) -> Vec<&str> {
+    let meets = |line: &&str| {
+        let mut fields = line.trim().split(':').skip(1).map(str::parse::<u64>);
+        match (fields.next(), fields.next()) {
+            (Some(Ok(first)), Some(Ok(count))) => {
+                first < OURS.end && first.saturating_add(count) > OURS.start
+            }
+            _ => false,
+        }
+    };
+    text.lines().filter(meets).collect()
+}
+
+pub(super) fn inotify(_: &Machine) -> Answer {
+    // A Debian guest's systemd and its services use about 20; 128 is the kernel's own default.
+    at_least("/proc/sys/fs/inotify/max_user_instances", 128, "instances for each user")
+}
+
+pub(super) fn keys(_: &Machine) -> Answer {
+    at_least("/proc/sys/kernel/keys/maxkeys", 200, "for each user")
+}
+
+pub(super) fn at_least(file: &str, least: u64, of_what: &str) -> Answer {
+    match read_to_string(file).map(|text| text.trim().parse::<u64>()) {
+        Ok(Ok(value)) if value >= least => Answer::Yes(format!("{value} {of_what}")),
+        Ok(Ok(value)) => Answer::Partly(format!("{value} {of_what}, less than {least}")),
+        Ok(Err(_)) => Answer::Partly(format!("{file} holds no number")),
+        Err(error) => Answer::Partly(format!("{file}: {error}")),
+    }
+}

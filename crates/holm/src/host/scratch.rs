@@ -1,0 +1,48 @@
+//! A folder on the Holm root's filesystem, for the length of the probes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const PREFIX: &str = ".holm-doctor-";
+
+#[derive(Debug)]
+pub(super) struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Makes the folder in `dir`, and removes those of earlier doctors that were killed.
+    pub(super) fn new(dir: &Path) -> Result<Self, String> {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let pid = name
+                .to_str()
+                .and_then(|name| name.strip_prefix(PREFIX))
+                .and_then(|pid| pid.parse::<u32>().ok());
+            if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        let path = dir.join(format!("{PREFIX}{}", std::process::id()));
+        fs::create_dir(&path)
+            .map_err(|error| format!("cannot try it out in {}: {error}", dir.display()))?;
+        Ok(Self(path))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// An empty folder of this name.
+    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, String> {
+        let path = self.0.join(name);
+        fs::create_dir_all(&path)
+            .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        Ok(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Nothing is mounted here: the probes mount in namespaces that ended with their process.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,32 @@
+//! Programs that Holm calls.
+
+use std::process::{Command, Stdio};
+
+use super::{Answer, Machine};
+
+/// The oldest CRIU that restores guests of the kernels that Holm runs on.
+const CRIU_OLDEST: (u32, u32) = (4, 1);
+
+pub(super) fn criu(_: &Machine) -> Answer {
+    let output =
+        Command::new("criu").arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();
+    match output {
+        Ok(output) => judge_criu(&String::from_utf8_lossy(&output.stdout)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Answer::No("no criu in PATH".to_owned())
+        }
+        Err(error) => Answer::No(format!("criu: {error}")),
+    }
+}
+
+/// Judges what `criu --version` prints.
+pub(super) fn judge_criu(text: &str) -> Answer {
+    let Some(release) = text.lines().find_map(|line| line.strip_prefix("Version:")).map(str::trim)
+    else {
+        return Answer::No("criu says no version".to_owned());
+    };
+    match super::kernel::parse(release) {
+        Some(version) if version >= CRIU_OLDEST => Answer::Yes(release.to_owned()),
+        _ => Answer::Partly(format!("{release} is older than {}.{}", CRIU_OLDEST.0, CRIU_OLDEST.1)),
+    }
+}
