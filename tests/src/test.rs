@@ -97,7 +97,5 @@ fn message(panic: &(dyn Any + Send)) -> String {
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("panicked");
-    PANICKED_AT
-        .get()
-        .map_or_else(|| text.to_owned(), |(file, line)| format!("{file}:{line}: {text}"))
+    PANICKED_AT.take() + text
 }
