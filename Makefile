@@ -38,7 +38,7 @@ test-unit:
 .PHONY: integration
 integration: build
 	scripts/deps test
-	cargo build --profile integration --locked --target $(TARGET) -p holm-tests
+	cargo build --profile integration --locked --target $(TARGET) -p holm-tests -p holm-probe
 
 ## test-host: integration tests against this machine's kernel, as root (ARGS: filter and options)
 .PHONY: test-host

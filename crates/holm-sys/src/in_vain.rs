@@ -1,0 +1,73 @@
+//! Calls that must not do anything, for tests that look whether a filter refuses them.
+
+use std::io;
+
+/// Numbers on `x86_64` of calls that fail at once when every argument is nonsense.
+const NATIVE: &[u32] = &[
+    103, 163, 164, 167, 168, 172, 173, 174, 175, 176, 177, 178, 179, 227, 246, 248, 249, 250, 298,
+    304, 313, 320, 321, 323, 425, 426, 427, 443, SOCKET,
+];
+/// The same on i386.
+const COMPAT: &[u32] = &[
+    25, 51, 79, 87, 101, 102, 103, 110, 115, 127, 128, 129, 130, 131, 264, 283, 286, 287, 288, 336,
+    342, 350, 357, 359, 374, 404, 425, 426, 427, 443,
+];
+const SOCKET: u32 = 41;
+
+/// Makes a call of the `x86_64` kind whose first argument is `first` and whose others are all ones.
+///
+/// # Panics
+/// When the call is not one of those that this cannot hurt.
+pub fn native(number: u32, first: u32) -> io::Result<()> {
+    assert!(NATIVE.contains(&number), "call {number} is not known to be harmless");
+    let none = u64::MAX;
+    // SAFETY: of the calls in the table none touches this process's memory when its pointers are
+    // all ones: the kernel finds them bad before it acts.
+    let result =
+        unsafe { libc::syscall(i64::from(number), widen(first), none, none, none, none, none) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Makes a call of the i386 kind, as a 32-bit program would.
+///
+/// # Panics
+/// When the call is not one of those that this cannot hurt.
+#[cfg(target_arch = "x86_64")]
+pub fn compat(number: u32, first: u32) -> io::Result<()> {
+    assert!(COMPAT.contains(&number), "call {number} is not known to be harmless");
+    let result: i64;
+    // SAFETY: as for `native`; rbx, which the compiler keeps for itself, is put back, and what the
+    // kernel clears on this entry (r8 to r11) is declared.
+    unsafe {
+        std::arch::asm!(
+            "xchg {first}, rbx",
+            "int 0x80",
+            "xchg {first}, rbx",
+            first = inout(reg) u64::from(first) => _,
+            inlateout("rax") i64::from(number) => result,
+            in("rcx") u64::from(u32::MAX),
+            in("rdx") u64::from(u32::MAX),
+            in("rsi") u64::from(u32::MAX),
+            in("rdi") u64::from(u32::MAX),
+            lateout("r8") _, lateout("r9") _, lateout("r10") _, lateout("r11") _,
+        );
+    }
+    // A 32-bit result, sign in bit 31.
+    let result = result as i32;
+    if (-4095..0).contains(&result) { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
+}
+
+/// All ones stays all ones.
+fn widen(value: u32) -> u64 {
+    if value == u32::MAX { u64::MAX } else { u64::from(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn nonsense_fails() {
+        // Without a filter: bad address or bad value, or a kernel that has no such call.
+        let (native, compat) = (super::native(321, u32::MAX), super::compat(357, u32::MAX));
+        assert!(native.is_err() && compat.is_err(), "{native:?} {compat:?}");
+    }
+}

@@ -1,0 +1,66 @@
+//! Runs inside a guest as its root and says what it can do there: one line per attempt, `HOLE` before each that should
+//! not have worked (or should have), status 1 if there was any. Static, so that it runs in every guest.
+
+#![forbid(unsafe_code)]
+
+mod caps;
+mod dev;
+mod escape;
+mod fds;
+mod kernel;
+mod limits;
+mod locks;
+mod mounts;
+mod report;
+
+use report::Report;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: holm-probe WHAT [ARG...]
+  locks [SKIP...]     undo what holds the mounts, but for the mountpoints SKIP: here, in a new mount namespace, in a new
+                      user namespace
+  caps [HEX]          the capabilities are the default ones (or HEX)
+  seccomp [--32]      every refused call is refused, also in the 32-bit way
+  clock               the clock cannot be set
+  dmesg               nothing of the host's kernel log and addresses
+  dev [NAME...]       exactly the allowed nodes, and NAME, are in /dev
+  ids                 the id maps are a guest's
+  net NAME...         exactly these interfaces, and nothing of the host's sockets
+  escape              what the container escapes of the last years needed
+  memory BYTES        touch that much memory; prints how far it came
+  forks COUNT         have that many processes at once; prints how many
+  cpu SECONDS         burn; prints the CPU seconds it got
+  inotify COUNT       make that many inotify instances; prints how many";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut report = Report::default();
+    match words.as_slice() {
+        ["locks", skip @ ..] => locks::everywhere(&mut report, skip),
+        ["locks-in", place, skip @ ..] => locks::one_place(&mut report, place, skip),
+        ["caps", expected @ ..] => caps::check(&mut report, expected.first().copied()),
+        ["seccomp", how @ ..] => kernel::seccomp(&mut report, how.contains(&"--32")),
+        ["clock"] => kernel::clock(&mut report),
+        ["dmesg"] => kernel::dmesg(&mut report),
+        ["dev", extra @ ..] => dev::check(&mut report, extra),
+        ["ids"] => kernel::ids(&mut report),
+        ["net", names @ ..] => kernel::net(&mut report, names),
+        ["escape"] => escape::check(&mut report),
+        ["memory", bytes] => limits::memory(number(bytes)),
+        ["forks", count] => limits::forks(number(count)),
+        ["forks-one"] => std::thread::sleep(limits::FORKED_SLEEP),
+        ["cpu", seconds] => limits::cpu(number(seconds)),
+        ["inotify", count] => limits::inotify(number(count)),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    }
+    report.end()
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().unwrap_or_else(|_| panic!("{text} is not a number"))
+}
