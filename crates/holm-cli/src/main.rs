@@ -4,6 +4,7 @@
 mod cli;
 mod context;
 mod failure;
+mod progress;
 mod settings;
 mod term;
 mod verbs;

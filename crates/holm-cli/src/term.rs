@@ -93,3 +93,86 @@ pub fn table(head: &[&str], rows: &[Vec<Cell>], colour: bool) -> String {
     }
     text
 }
+
+/// Names and values, one pair a line.
+pub fn list(lines: &[(&str, String)], colour: bool) -> String {
+    let width = lines.iter().map(|l| l.0.len()).max().unwrap_or(0);
+    lines.iter().fold(String::new(), |text, (name, value)| {
+        let gap = " ".repeat(width - name.len() + 2);
+        text + &paint(name, BOLD, colour) + &gap + value + "\n"
+    })
+}
+
+/// Bytes for a person: `831`, `4.0K`, `12.5M`.
+pub fn size(bytes: u64) -> String {
+    let units = ["K", "M", "G", "T", "P"];
+    if bytes < 1024 {
+        return bytes.to_string();
+    }
+    #[allow(clippy::cast_precision_loss)] // One digit after the point is shown.
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 999.95 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1}{}", units[unit])
+}
+
+/// How long ago a time was (seconds since 1970): `5 min ago`.
+pub fn ago(time: u64) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let passed = now.map_or(0, |n| n.as_secs()).saturating_sub(time);
+    format!("{} ago", span(passed))
+}
+
+/// Seconds in the unit that fits: `5 s`, `12 min`, `3 h`, `9 days`.
+pub fn span(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        let cases = [
+            (0, "0"),
+            (1023, "1023"),
+            (1024, "1.0K"),
+            (1536, "1.5K"),
+            (1_048_524, "1.0M"),
+            (5 << 30, "5.0G"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn spans() {
+        let cases =
+            [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (172_800, "2 days")];
+        for (seconds, text) in cases {
+            assert_eq!(span(seconds), text);
+        }
+    }
+
+    #[test]
+    fn tables_are_aligned_and_need_no_trailing_blanks() {
+        let rows = vec![
+            vec![Cell::from("a"), coloured("long word", DIM)],
+            vec![Cell::from("bcd"), Cell::from(1)],
+        ];
+        assert_eq!(table(&["N", "VALUE"], &rows, false), "N    VALUE\na    long word\nbcd  1\n");
+        assert_eq!(table(&["N"], &[], false), "");
+        let text = table(&["N", "VALUE"], &rows, true);
+        assert!(text.contains("\x1b[2mlong word\x1b[0m\n") && !text.contains("\x1b[m"));
+    }
+}

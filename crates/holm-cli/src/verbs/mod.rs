@@ -7,6 +7,7 @@ use clap::{ArgMatches, Args, Command};
 use crate::context::Context;
 use crate::failure::Failure;
 
+mod base;
 mod completion;
 mod doctor;
 mod edit;
@@ -113,12 +114,13 @@ fn call<A: Run>(context: &Context, matches: &ArgMatches) -> Outcome {
     }
 }
 
-static VERBS: [Verb; 9] = [
+static VERBS: &[Verb] = &[
     inspect::VERB,
     set::VERB,
     unset::VERB,
     edit::VERB,
     doctor::VERB,
+    base::VERB,
     help::VERB,
     completion::VERB,
     completion::COMPLETE,

@@ -1,0 +1,35 @@
+//! One line on the terminal for work that takes long.
+
+use std::io::IsTerminal;
+
+use crate::context::Context;
+use crate::term;
+
+/// A line that is written over and over, on standard error if that is a terminal.
+#[derive(Debug)]
+pub struct Line {
+    on: bool,
+}
+
+impl Line {
+    /// A line, silent unless a person looks on.
+    pub fn new(context: &Context) -> Self {
+        Self { on: !context.quiet && !context.json && std::io::stderr().is_terminal() }
+    }
+
+    /// Shows a text, as much of it as fits.
+    pub fn show(&mut self, text: &str) {
+        if self.on {
+            let columns = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(80, |w| w.ws_col);
+            let text: String = text.chars().take(usize::from(columns.max(20)) - 1).collect();
+            term::print_error(&format!("\r\x1b[K{text}"));
+        }
+    }
+
+    /// Takes the line away.
+    pub fn clear(&mut self) {
+        if self.on {
+            term::print_error("\r\x1b[K");
+        }
+    }
+}

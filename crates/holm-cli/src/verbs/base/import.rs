@@ -1,0 +1,71 @@
+//! `holm base import`.
+
+use std::ffi::OsString;
+use std::time::Instant;
+
+use clap::Args;
+use holm::pool::Name;
+use holm::store::{self, ImportOptions, Phase, Progress, Source};
+use serde_json::json;
+
+use super::super::{Outcome, Run};
+use crate::context::Context;
+use crate::progress::Line;
+use crate::term;
+
+const SOURCES: &str = "SOURCE is one of
+  debootstrap:SUITE[+PACKAGE,...]  a Debian, from the host's own apt sources
+  busybox                          the host's static busybox
+  FOLDER                           a root filesystem
+  FILE.tar[.gz|.xz|.zst]           the same as a tar
+  -                                a tar on standard input";
+
+/// Arguments.
+#[derive(Debug, Args)]
+#[command(after_help = SOURCES)]
+pub struct Import {
+    /// The new base
+    name: String,
+    /// What to make it from
+    source: OsString,
+    /// Debian mirror to use instead of the host's own sources
+    #[arg(long, value_name = "URL")]
+    mirror: Option<String>,
+}
+
+impl Run for Import {
+    fn run(self, context: &Context) -> Outcome {
+        let name = Name::new(&self.name)?;
+        let source = Source::parse(&self.source)?;
+        let pool = context.pool()?;
+        let options = ImportOptions { mirror: self.mirror };
+        let started = Instant::now();
+        let mut line = Line::new(context);
+        let result = store::import(&pool, &name, &source, &options, &mut |p| line.show(&text(&p)));
+        line.clear();
+        let base = result?;
+        if context.json {
+            term::print(&format!("{}\n", json!({ "name": name.as_str(), "meta": base.meta })));
+        } else if !context.quiet {
+            let os = base.meta.os.as_deref().unwrap_or("unknown system");
+            let (files, size) = (base.meta.files, term::size(base.meta.bytes));
+            let seconds = started.elapsed().as_secs_f64();
+            term::print(&format!("{name}: {os}, {files} files, {size}, in {seconds:.1} s\n"));
+        }
+        Ok(0)
+    }
+}
+
+fn text(progress: &Progress) -> String {
+    let (done, total) = (progress.done, progress.total);
+    let amount = match (progress.phase, total) {
+        (Phase::Install, Some(total)) => format!("installing {done}/{total}"),
+        (Phase::Install, None) => "installing".to_owned(),
+        (Phase::Read, Some(total)) => {
+            format!("reading {} of {}", term::size(done), term::size(total))
+        }
+        (Phase::Read, None) => format!("reading {}", term::size(done)),
+        (Phase::Sync, _) => "writing to the disk".to_owned(),
+    };
+    format!("{amount}  {}", progress.note)
+}

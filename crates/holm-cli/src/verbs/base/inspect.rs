@@ -1,0 +1,52 @@
+//! `holm base inspect`.
+
+use clap::Args;
+use holm::pool::Name;
+use holm::store;
+use serde_json::json;
+
+use super::super::{Outcome, Run};
+use crate::context::Context;
+use crate::term;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Inspect {
+    /// The base
+    name: String,
+}
+
+impl Run for Inspect {
+    fn run(self, context: &Context) -> Outcome {
+        let pool = context.pool()?;
+        let wanted = Name::new(&self.name)?;
+        store::load(&pool, &wanted)?;
+        // The list knows how much of it no other base has.
+        let Some(base) = store::list(&pool)?.into_iter().find(|b| b.name == wanted) else {
+            store::load(&pool, &wanted)?;
+            return Ok(0);
+        };
+        let meta = &base.meta;
+        if context.json {
+            let told = json!({ "name": base.name.as_str(), "image": base.image, "meta": meta });
+            term::print(&format!("{told}\n"));
+            return Ok(0);
+        }
+        let none = || "none".to_owned();
+        let lines = [
+            ("name", base.name.to_string()),
+            ("system", meta.os.clone().unwrap_or_else(none)),
+            ("machine", meta.arch.clone()),
+            ("init", meta.init_kind.clone().unwrap_or_else(none)),
+            ("init path", meta.system_init.clone().unwrap_or_else(none)),
+            ("source", meta.source.clone()),
+            ("created", term::ago(meta.created)),
+            ("files", meta.files.to_string()),
+            ("size", term::size(meta.bytes)),
+            ("of its own", term::size(meta.own_bytes)),
+            ("image", base.image.display().to_string()),
+        ];
+        term::print(&term::list(&lines, context.colour));
+        Ok(0)
+    }
+}

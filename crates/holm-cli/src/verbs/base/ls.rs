@@ -1,0 +1,45 @@
+//! `holm base ls`.
+
+use clap::Args;
+use holm::store;
+use serde_json::{Value, json};
+
+use super::super::{Outcome, Run};
+use crate::context::Context;
+use crate::term::{self, Cell};
+
+/// No arguments.
+#[derive(Debug, Args)]
+pub struct Ls {}
+
+impl Run for Ls {
+    fn run(self, context: &Context) -> Outcome {
+        let bases = store::list(&context.pool()?)?;
+        if context.json {
+            let all: Vec<Value> =
+                bases.iter().map(|b| json!({ "name": b.name.as_str(), "meta": b.meta })).collect();
+            term::print(&format!("{}\n", Value::from(all)));
+            return Ok(0);
+        }
+        let rows: Vec<Vec<Cell>> = bases
+            .iter()
+            .map(|b| {
+                vec![
+                    Cell::from(&b.name),
+                    Cell::from(b.meta.os.as_deref().unwrap_or("-")),
+                    Cell::from(b.meta.init_kind.as_deref().unwrap_or("-")),
+                    Cell::from(b.meta.files),
+                    Cell::from(term::size(b.meta.bytes)),
+                    Cell::from(term::size(b.meta.own_bytes)),
+                    Cell::from(term::ago(b.meta.created)),
+                ]
+            })
+            .collect();
+        let head = ["NAME", "SYSTEM", "INIT", "FILES", "SIZE", "OWN", "CREATED"];
+        term::print(&term::table(&head, &rows, context.colour));
+        if rows.is_empty() && !context.quiet {
+            term::print_error("there are no bases; holm base import NAME SOURCE makes one\n");
+        }
+        Ok(0)
+    }
+}
