@@ -21,3 +21,5 @@ pub mod probe;
 pub mod process;
 #[cfg(feature = "std")]
 pub mod seccomp;
+#[cfg(feature = "std")]
+pub mod signal;

@@ -128,14 +128,6 @@ pub fn set_fs_ids(uid: u32, gid: u32) {
     }
 }
 
-/// Marks every descriptor from `first` on as closed at exec.
-pub fn close_on_exec_from(first: u32) -> io::Result<()> {
-    const CLOEXEC: libc::c_uint = 4;
-    // SAFETY: marks descriptors, closes none.
-    let result = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, CLOEXEC) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// `PER_LINUX32` of include/uapi/linux/personality.h.
 const PER_LINUX32: libc::c_ulong = 0x0008;
 
@@ -173,10 +165,28 @@ pub fn exit_now(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Gives the console `fd` to the calling session as its controlling terminal.
-pub fn set_controlling_terminal(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: takes an integer argument.
-    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCSCTTY as _, 0) })
+/// Makes descriptor `number` a copy of `fd` that later programs inherit.
+///
+/// For a process that is about to execute a program: whatever owned `number` is closed.
+pub fn duplicate_to(fd: BorrowedFd<'_>, number: i32) -> io::Result<()> {
+    // SAFETY: the kernel replaces the entry of its own table. Where an owner of `number` is left,
+    // its next use concerns the copy, which the function's terms allow for.
+    check(unsafe { libc::dup2(fd.as_raw_fd(), number) })
+}
+
+/// Gives every signal its default action back and lets all of them in: what a new program expects,
+/// whatever its starter ignored (Rust's runtime ignores SIGPIPE, nohup SIGHUP).
+pub fn reset_signals() {
+    // SAFETY: no handler of this process is replaced by another function, only by the default; the
+    // set is initialised by sigemptyset before it is read.
+    unsafe {
+        for signal in 1..=64 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none = std::mem::MaybeUninit::uninit();
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
+    }
 }
 
 fn check(result: libc::c_int) -> io::Result<()> {

@@ -4,9 +4,13 @@
 pub mod cgroup;
 pub mod config;
 pub mod host;
+pub mod exec;
+pub mod guest;
+pub mod launch;
 pub mod monitor;
 pub mod net;
 pub mod pool;
+pub mod rootfs;
 pub mod security;
 pub mod store;
 pub mod system;

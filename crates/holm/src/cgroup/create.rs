@@ -242,6 +242,23 @@ fn make_v1(layout: &Layout, group: &str, path: &str, limits: &Limits) -> Result<
     Ok(tasks)
 }
 
+impl GuestCgroup {
+    /// The `tasks` files of the v1 hierarchies that a running guest has a cgroup in, for a process that is
+    /// to enter it.
+    pub fn open_v1_tasks(&self) -> Result<Vec<OwnedFd>> {
+        let mut tasks = Vec::new();
+        for root in self.layout.v1_roots() {
+            let path = root.join(&self.path).join("tasks");
+            match openat(CWD, &path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+                Ok(file) => tasks.push(file),
+                Err(Errno::NOENT) => {}
+                Err(e) => return Err(Error::io("open", path.display().to_string(), e)),
+            }
+        }
+        Ok(tasks)
+    }
+}
+
 impl Limits {
     /// The settings with a value that go to v1 here; an error for a value that has no controller at all.
     pub(super) fn v1_wanted(&self, layout: &Layout) -> Result<Vec<Setting>> {

@@ -48,6 +48,11 @@ impl GuestCgroup {
         Ok(!self.wait_event("populated", false, Some(Duration::ZERO))?)
     }
 
+    /// Whether every process stands still.
+    pub fn frozen(&self) -> Result<bool> {
+        self.wait_event("frozen", true, Some(Duration::ZERO))
+    }
+
     /// The guest's processes, as the host numbers them.
     pub fn pids(&self) -> Result<Vec<i32>> {
         walk::pids(&self.dir).map_err(|e| self.io("list the processes in", "", e))

@@ -6,7 +6,7 @@ use super::{GuestCgroup, Result};
 use rustix::io::Errno;
 
 /// What a guest uses now. `None` where this host counts it only for guests with such a limit (v1).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Usage {
     /// Bytes of memory, page cache and kernel memory included.
     pub memory: Option<u64>,

@@ -74,7 +74,7 @@ pub struct Service {
 }
 
 /// The machine that a guest's programs see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Arch {
     /// The host's.
     #[default]
@@ -247,7 +247,7 @@ impl Rlimit {
 }
 
 /// What a guest may do beyond the usual, or not even.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Security {
     /// Changes to the default bounding set: `CAP_X` keeps one more, `-CAP_X` one less.
     pub caps: Vec<String>,

@@ -1,6 +1,6 @@
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Error, Name, Pool, Result};
 
@@ -77,6 +77,26 @@ impl Pool {
         for id in ids.context..ids.context + ids.count / RANGE {
             drop(fs::remove_file(self.id_link(id)));
         }
+    }
+
+    /// The ids that the guest in `folder` has taken, if it has.
+    pub fn read_ids(&self, folder: &Path) -> Option<Ids> {
+        let text = fs::read_to_string(folder.join("id")).ok()?;
+        let (context, count) = text.trim().split_once(' ')?;
+        let nesting = count.parse::<u32>().ok()? > RANGE;
+        Some(Ids::new(self.instance(), context.parse().ok()?, nesting))
+    }
+
+    /// Makes the links of a guest's ids name `guest`, its new name.
+    pub fn relabel_ids(&self, ids: Ids, guest: &Name) -> Result<()> {
+        for id in ids.context..ids.context + ids.count / RANGE {
+            let (link, new) = (self.id_link(id), self.root().join("ids").join(format!(".{id}")));
+            drop(fs::remove_file(&new));
+            symlink(format!("../guests/{guest}"), &new)
+                .and_then(|()| fs::rename(&new, &link))
+                .map_err(|error| Error::io("make the link", &link, error))?;
+        }
+        Ok(())
     }
 
     fn id_link(&self, context: u32) -> PathBuf {

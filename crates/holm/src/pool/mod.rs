@@ -7,6 +7,7 @@
 //!   guests/NAME/                  guest.toml, id, disk/{upper,work}, log, last
 //!   ids/C                         context id C is taken; a symbolic link to ../guests/NAME
 //!   lock/WHAT                     locks that concern the whole root
+//!   tmp/                          what is being made or removed; nothing here outlives its maker
 //!   stage/{image,objects,disk,root}  mountpoints, empty on the host: used in private mount namespaces
 //! /run/holm/
 //!   instances/N                   symbolic link to the root that has instance number N
@@ -120,6 +121,36 @@ impl Pool {
     /// The names of all bases, sorted.
     pub fn bases(&self) -> Result<Vec<Name>> {
         names_in(&self.root.join("bases"))
+    }
+
+    /// Makes the folder of what is being made or removed.
+    pub fn make_tmp(&self) -> Result<()> {
+        let tmp = self.root.join("tmp");
+        match fs::DirBuilder::new().mode(0o700).create(&tmp) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                Err(Error::io("make the folder", &tmp, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes what makers and removers of guests that were killed have left in `tmp/`. Their names end in their
+    /// process ids.
+    pub fn clean_tmp(&self) {
+        let Ok(entries) = fs::read_dir(self.root.join("tmp")) else { return };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let ours = name.starts_with("new-") || name.starts_with("rm-");
+            let maker = name.rsplit('-').next().and_then(|pid| pid.parse::<u32>().ok());
+            let lives = maker.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists());
+            if !ours || lives {
+                continue;
+            }
+            if let Some(ids) = self.read_ids(&path) {
+                self.release_ids(ids);
+            }
+            drop(fs::remove_dir_all(&path));
+        }
     }
 
     /// Locks a guest until the lock is dropped; waits while another process has it.

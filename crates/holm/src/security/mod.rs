@@ -32,3 +32,13 @@ pub enum Error {
     )]
     Filter(#[source] std::io::Error),
 }
+
+impl Error {
+    /// The kernel's error alone, for the side of a launch that can pass on no more than a number.
+    pub fn into_kernel(self) -> std::io::Error {
+        match self {
+            Self::Capabilities(error) | Self::Filter(error) => error,
+            other => std::io::Error::other(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use holm_sys::exec::cloexec_from;
+use holm_sys::process;
+use rustix::fs::{CWD, Mode};
+use rustix::process::{Gid, Uid, chdir, ioctl_tiocsctty, setsid, umask};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+use super::Command;
+use super::user::User;
+use crate::guest::State;
+use crate::launch::{Guest, Step, open_console};
+use crate::security;
+
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What the child has to do.
+pub struct Plan<'a> {
+    pub state: &'a State,
+    pub command: &'a Command,
+    pub terminal: bool,
+    /// The guest's init.
+    pub init: OwnedFd,
+    /// The namespaces to join.
+    pub joined: u64,
+    /// v1 control groups to enter.
+    pub tasks: Vec<OwnedFd>,
+}
+
+/// From the clone to exec; tells the parent what failed.
+pub fn run(plan: &Plan<'_>, parent: &Guest) -> ! {
+    let (step, error) = enter(plan, parent);
+    parent.fail(step, &error)
+}
+
+fn enter(plan: &Plan<'_>, parent: &Guest) -> (Step, io::Error) {
+    match prepare(plan, parent) {
+        Err(failure) => failure,
+        Ok((user, env)) => (Step::Exec, execute(plan.command, &user, &env)),
+    }
+}
+
+type Prepared = (User, BTreeMap<String, String>);
+
+fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error)> {
+    let at = |step: Step| move |errno: rustix::io::Errno| (step, io::Error::from(errno));
+    for tasks in &plan.tasks {
+        rustix::io::write(tasks, b"0").map_err(at(Step::Cgroup))?;
+    }
+    // Before anything of the guest can see this process: its descriptors are the host's.
+    cloexec_from(3).map_err(|error| (Step::Exec, error))?;
+    process::join(plan.init.as_fd(), plan.joined).map_err(|error| (Step::Join, error))?;
+    set_thread_groups(&[]).map_err(at(Step::Ids))?;
+    set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(at(Step::Ids))?;
+    set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Ids))?;
+    umask(Mode::from_raw_mode(0o022));
+    let _ = setsid();
+    if plan.terminal {
+        open_console(parent, false).map_err(|error| (Step::Console, error))?;
+        ioctl_tiocsctty(rustix::stdio::stdin()).map_err(at(Step::Console))?;
+    }
+    let user = user(plan.command).map_err(|error| (Step::User, error))?;
+    folder(plan.command, &user).map_err(at(Step::Folder))?;
+    process::reset_signals();
+    let kernel = |step| move |error: security::Error| (step, error.into_kernel());
+    let bound = security::bounding_set(&plan.state.security).map_err(kernel(Step::Capabilities))?;
+    let filter = security::seccomp(&plan.state.security, plan.state.arch);
+    security::install(&filter).map_err(kernel(Step::Filter))?;
+    security::apply_caps(bound).map_err(kernel(Step::Capabilities))?;
+    become_user(&user).map_err(at(Step::Ids))?;
+    let env = environment(plan.command, &user, plan.terminal);
+    Ok((user, env))
+}
+
+fn user(command: &Command) -> io::Result<User> {
+    let read = |path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let wanted = command.user.as_deref().unwrap_or("root");
+    let passwd = read("/etc/passwd").unwrap_or_default();
+    let group = read("/etc/group").unwrap_or_default();
+    User::find(wanted, &passwd, &group).ok_or_else(|| rustix::io::Errno::NOENT.into())
+}
+
+fn folder(command: &Command, user: &User) -> rustix::io::Result<()> {
+    match &command.folder {
+        Some(folder) => chdir(folder.as_str()),
+        // As a login does when the home is missing.
+        None => chdir(user.home.as_str()).or_else(|_| chdir("/")),
+    }
+}
+
+fn become_user(user: &User) -> rustix::io::Result<()> {
+    let groups: Vec<Gid> = user.groups.iter().map(|&gid| Gid::from_raw(gid)).collect();
+    set_thread_groups(&groups)?;
+    let (gid, uid) = (Gid::from_raw(user.gid), Uid::from_raw(user.uid));
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)
+}
+
+fn environment(command: &Command, user: &User, terminal: bool) -> BTreeMap<String, String> {
+    let mut env: BTreeMap<String, String> = [
+        ("PATH", PATH),
+        ("HOME", &user.home),
+        ("USER", &user.name),
+        ("LOGNAME", &user.name),
+        ("SHELL", &user.shell),
+        ("container", "holm"),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .collect();
+    if terminal {
+        let term = std::env::var("TERM").unwrap_or_else(|_| "linux".to_owned());
+        env.insert("TERM".to_owned(), term);
+    }
+    env.extend(command.env.clone());
+    env
+}
+
+/// Executes the command, or a login shell; returns why that failed.
+fn execute(command: &Command, user: &User, env: &BTreeMap<String, String>) -> io::Error {
+    let text = |text: String| CString::new(text).unwrap_or_default();
+    let env: Vec<CString> = env.iter().map(|(key, value)| text(format!("{key}={value}"))).collect();
+    let env: Vec<&CStr> = env.iter().map(CString::as_c_str).collect();
+    let Some(program) = command.argv.first() else {
+        // A dash before the name makes a shell a login shell.
+        let name = user.shell.rsplit('/').next().unwrap_or("sh");
+        let argv = text(format!("-{name}"));
+        return process::exec(CWD, &text(user.shell.clone()), &[&argv], &env);
+    };
+    let argv: Vec<CString> = command.argv.iter().map(|word| text(word.clone())).collect();
+    let argv: Vec<&CStr> = argv.iter().map(CString::as_c_str).collect();
+    if program.contains('/') {
+        return process::exec(CWD, argv[0], &argv, &env);
+    }
+    let path = command.env.get("PATH").map_or(PATH, String::as_str);
+    let mut failure = io::Error::from(rustix::io::Errno::NOENT);
+    for folder in path.split(':') {
+        let error = process::exec(CWD, &text(format!("{folder}/{program}")), &argv, &env);
+        if error.kind() != io::ErrorKind::NotFound {
+            failure = error;
+        }
+    }
+    failure
+}

@@ -1,0 +1,47 @@
+use std::io;
+
+/// What can go wrong with a command in a guest.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The guest.
+    #[error(transparent)]
+    Guest(Box<crate::guest::Error>),
+    /// The control group.
+    #[error(transparent)]
+    Cgroup(#[from] crate::cgroup::Error),
+    /// The way into the guest, or the command itself.
+    #[error(transparent)]
+    Launch(#[from] crate::launch::Error),
+    /// A system call failed.
+    #[error("cannot {what} {object}")]
+    Step {
+        /// What was tried.
+        what: &'static str,
+        /// With what.
+        object: String,
+        /// The kernel's words.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn step(what: &'static str, object: &str, source: impl Into<io::Error>) -> Self {
+        Self::Step { what, object: object.to_owned(), source: source.into() }
+    }
+
+    /// The status that a shell gives for this failure: 127 if there is no such command, 126 if it
+    /// cannot be executed, 125 if it is Holm that failed.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Launch(crate::launch::Error::Exec { errno: 2, .. }) => 127,
+            Self::Launch(crate::launch::Error::Exec { .. }) => 126,
+            _ => 125,
+        }
+    }
+}
+
+impl From<crate::guest::Error> for Error {
+    fn from(error: crate::guest::Error) -> Self {
+        Self::Guest(Box::new(error))
+    }
+}

@@ -1,0 +1,28 @@
+use std::os::fd::{AsFd, OwnedFd};
+
+use holm_sys::signal::Caught;
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+
+use super::{Error, Result};
+use crate::monitor::{Ended, How};
+
+/// Waits for a child, passing on the signals that this process gets; returns how it ended.
+pub(crate) fn wait_for(child: &OwnedFd, signals: &Caught) -> Result<Ended> {
+    let fail = |error| Error::step("wait for", "the command", error);
+    while let Some(signal) = signals.wait(child.as_fd()).map_err(fail)? {
+        if let Some(signal) = Signal::from_named_raw(signal) {
+            let _ = pidfd_send_signal(child, signal);
+        }
+    }
+    let status = waitid(WaitId::PidFd(child.as_fd()), WaitIdOptions::EXITED)
+        .map_err(|errno| fail(errno.into()))?;
+    let how = status.map_or(How::Unknown, |status| {
+        let narrow = |number: i32| u8::try_from(number).unwrap_or(u8::MAX);
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => How::Exited(narrow(code)),
+            (None, Some(signal)) => How::Killed(narrow(signal)),
+            (None, None) => How::Unknown,
+        }
+    });
+    Ok(Ended { how, adopted: false })
+}

@@ -1,0 +1,111 @@
+//! Running a command in a guest that runs.
+//!
+//! One clone: this process sends its children into the guest's pid namespace, makes one in the
+//! guest's cgroup, and that child joins the other namespaces, gives up what the guest's init has given
+//! up, and executes the command.
+
+mod child;
+mod error;
+mod foreground;
+mod user;
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+
+use holm_sys::process::{self, Clone, flags};
+use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
+
+pub use error::Error;
+pub(crate) use foreground::wait_for;
+
+use crate::cgroup::GuestCgroup;
+use crate::config::NetMode;
+use crate::guest::{self, State};
+use crate::launch::channel;
+use crate::monitor::Ended;
+use crate::pool::{Name, Pool};
+
+/// The result of what this module does.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What to run in a guest, and as whom.
+#[derive(Debug, Clone, Default)]
+pub struct Command {
+    /// Program and arguments; empty for the user's login shell.
+    pub argv: Vec<String>,
+    /// Added to the environment that the user would have after a login.
+    pub env: BTreeMap<String, String>,
+    /// Where to start; without it the user's home.
+    pub folder: Option<String>,
+    /// A name or a number of the guest's, optionally `:GROUP` after it; without it root.
+    pub user: Option<String>,
+}
+
+/// Runs a command in a guest with this process's standard streams; returns how it ended. The caller
+/// has one thread.
+pub fn exec(pool: &Pool, name: &Name, command: &Command) -> Result<Ended> {
+    let (cgroup, state) = guest::running(pool, name)?;
+    let signals =
+        holm_sys::signal::Caught::all().map_err(|error| Error::step("catch", "signals", error))?;
+    let (child, _) = spawn(&state, &cgroup, command, false)?;
+    wait_for(&child, &signals)
+}
+
+/// Runs a command in a guest and waits for its end, whatever it is.
+pub(crate) fn quietly(state: &State, cgroup: &GuestCgroup, argv: &[&str]) -> Result<()> {
+    let argv = argv.iter().map(|&word| word.to_owned()).collect();
+    let command = Command { argv, ..Command::default() };
+    let (child, _) = spawn(state, cgroup, &command, false)?;
+    waitid(WaitId::PidFd(child.as_fd()), WaitIdOptions::EXITED)
+        .map_err(|errno| Error::step("wait for", "the command", errno))?;
+    Ok(())
+}
+
+/// Starts a command; returns its process, and the master of its terminal if it was to have one.
+fn spawn(
+    state: &State,
+    cgroup: &GuestCgroup,
+    command: &Command,
+    terminal: bool,
+) -> Result<(OwnedFd, Option<OwnedFd>)> {
+    let gone = |errno| Error::step("find init of", "the guest", errno);
+    let pid = Pid::from_raw(state.pid).ok_or_else(|| gone(rustix::io::Errno::SRCH))?;
+    let init = pidfd_open(pid, PidfdFlags::empty()).map_err(gone)?;
+    let (launcher, inside) = channel()?;
+    let tasks = cgroup.open_v1_tasks()?;
+    let mut joined = flags::NEWUSER
+        | flags::NEWNS
+        | flags::NEWUTS
+        | flags::NEWIPC
+        | flags::NEWCGROUP
+        | flags::NEWTIME;
+    if state.net.mode != NetMode::Host {
+        joined |= flags::NEWNET;
+    }
+    process::join(init.as_fd(), flags::NEWPID)
+        .map_err(|error| Error::step("join the pid namespace of", "the guest", error))?;
+    let cloned = in_leaf(cgroup)?;
+    let Clone::Parent { pidfd, .. } = cloned else {
+        drop(launcher);
+        child::run(&child::Plan { state, command, terminal, init, joined, tasks }, &inside);
+    };
+    drop(inside);
+    match launcher.let_go(&pidfd) {
+        Ok(console) => Ok((pidfd, console)),
+        Err(error) => {
+            let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+            Err(error.into())
+        }
+    }
+}
+
+/// Makes a child in the guest's leaf for commands, or in a new one if the guest has spoilt that.
+fn in_leaf(cgroup: &GuestCgroup) -> Result<Clone> {
+    let leaf = cgroup.leaf_fd()?;
+    process::clone(0, Some(leaf.as_fd()))
+        .or_else(|_| {
+            let fresh = cgroup.fresh_leaf_fd().map_err(std::io::Error::other)?;
+            process::clone(0, Some(fresh.as_fd()))
+        })
+        .map_err(|error| Error::step("make a process in", "the guest's control group", error))
+}

@@ -1,0 +1,121 @@
+use std::io;
+use std::path::PathBuf;
+
+use crate::pool::Name;
+
+/// What can go wrong in a guest's life.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The root or a name.
+    #[error(transparent)]
+    Pool(#[from] crate::pool::Error),
+    /// The base.
+    #[error(transparent)]
+    Store(#[from] crate::store::Error),
+    /// guest.toml.
+    #[error(transparent)]
+    Config(#[from] crate::config::Error),
+    /// The control group.
+    #[error(transparent)]
+    Cgroup(#[from] crate::cgroup::Error),
+    /// The network.
+    #[error(transparent)]
+    Net(#[from] crate::net::Error),
+    /// The launch.
+    #[error(transparent)]
+    Launch(#[from] crate::launch::Error),
+    /// The monitor.
+    #[error(transparent)]
+    Monitor(#[from] crate::monitor::Error),
+    /// A command inside the guest.
+    #[error(transparent)]
+    Inside(Box<crate::exec::Error>),
+    /// A guest of this name exists.
+    #[error("there is a guest {0} already; choose another name, or remove it with `holm rm {0}`")]
+    Exists(Name),
+    /// The guest runs, and what was asked for needs it stopped.
+    #[error("guest {name} is running; stop it first: `holm stop {name}`{hint}")]
+    Running {
+        /// The guest.
+        name: Name,
+        /// Another way, as a clause, or nothing.
+        hint: &'static str,
+    },
+    /// The guest runs already.
+    #[error("guest {0} is running already; `holm restart {0}` starts it anew")]
+    AlreadyRunning(Name),
+    /// The guest does not run.
+    #[error("guest {0} is not running; `holm start {0}` starts it")]
+    NotRunning(Name),
+    /// guest.toml says that the guest shall stay.
+    #[error("guest {0} is protected; `holm set {0} protect=false` lifts that")]
+    Protected(Name),
+    /// The base has no init of its own.
+    #[error(
+        "base {base} has no init that Holm knows (systemd, sysvinit, OpenRC, runit); \
+         use --init minimal, or a base with an init"
+    )]
+    NoInit {
+        /// The base.
+        base: String,
+    },
+    /// The process that was to become the monitor failed; these are its words.
+    #[error("cannot start guest {name}: {message}")]
+    Start {
+        /// The guest.
+        name: Name,
+        /// What it said.
+        message: String,
+    },
+    /// The guest did not end, or not get ready, in time.
+    #[error("guest {name} {what} within {seconds} s; {hint}")]
+    Timeout {
+        /// The guest.
+        name: Name,
+        /// What it failed to do.
+        what: &'static str,
+        /// How long was waited.
+        seconds: u64,
+        /// What to do.
+        hint: String,
+    },
+    /// The state on a control group cannot be read.
+    #[error("the state of guest {name} cannot be read ({source}); stop it with `holm kill {name}`")]
+    State {
+        /// The guest.
+        name: String,
+        /// What the parser says.
+        source: serde_json::Error,
+    },
+    /// The kernel refused something.
+    #[error("cannot {what} {}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The kernel's words.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(
+        what: &'static str,
+        path: impl Into<PathBuf>,
+        source: impl Into<io::Error>,
+    ) -> Self {
+        Self::Io { what, path: path.into(), source: source.into() }
+    }
+}
+
+/// An error and its causes as one line: for passing from process to process.
+pub(super) fn in_one_line(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        line = format!("{line}: {source}");
+        cause = source.source();
+    }
+    line
+}

@@ -1,0 +1,113 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::repair::repaired;
+use super::{Error, Last, Result};
+use crate::config::{self, Config};
+use crate::pool::{self, Ids, Lock, Name, Pool, RANGE};
+
+/// Where a guest's settings are.
+pub fn config_path(pool: &Pool, name: &Name) -> PathBuf {
+    pool.guest_dir(name).join("guest.toml")
+}
+
+/// A guest's settings: the text of its guest.toml, and what it means.
+pub fn configured(pool: &Pool, name: &Name) -> Result<(String, Config)> {
+    let path = config_path(pool, name);
+    let text = fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
+    let config = config::parse(&text, &path.to_string_lossy())?;
+    Ok((text, config))
+}
+
+/// Replaces a guest's settings, which the caller has checked.
+pub fn set_config(pool: &Pool, name: &Name, text: &str) -> Result<()> {
+    Ok(pool::write(&config_path(pool, name), text)?)
+}
+
+/// The ids of a guest; taken now if it has none yet, which happens when `create` was killed.
+pub(super) fn ids(pool: &Pool, name: &Name, nesting: bool) -> Result<Ids> {
+    let folder = pool.guest_dir(name);
+    if let Some(ids) = pool.read_ids(&folder) {
+        if nesting == (ids.count > RANGE) {
+            return Ok(ids);
+        }
+        pool.release_ids(ids);
+    }
+    let ids = pool.take_ids(name, nesting, 1)?;
+    pool::write(&folder.join("id"), &format!("{} {}\n", ids.context, ids.count))?;
+    Ok(ids)
+}
+
+/// Writes how a guest's run ended.
+pub(super) fn set_last(pool: &Pool, name: &Name, last: &Last) -> Result<()> {
+    let text = serde_json::to_string(last).unwrap_or_default();
+    Ok(pool::write(&pool.guest_dir(name).join("last"), &text)?)
+}
+
+/// How the last run of a guest ended; `None` before the first has.
+pub(super) fn last(pool: &Pool, name: &Name) -> Option<Last> {
+    serde_json::from_str(&fs::read_to_string(pool.guest_dir(name).join("last")).ok()?).ok()
+}
+
+/// Calls off the start that a monitor waits to make; says whether there was one.
+pub(super) fn call_off(pool: &Pool, name: &Name) -> Result<bool> {
+    match last(pool, name) {
+        Some(last) if last.pending.is_some() => {
+            set_last(pool, name, &Last { pending: None, ..last })?;
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Removes a stopped guest with all it holds.
+pub fn remove(pool: &Pool, name: &Name) -> Result<()> {
+    let lock = pool.lock_guest(name)?;
+    if repaired(pool, name)?.is_some() {
+        return Err(Error::Running { name: name.clone(), hint: ", or use `holm rm --force`" });
+    }
+    // A guest.toml that cannot be read protects nothing: removing is a way out of it.
+    if configured(pool, name).is_ok_and(|(_, config)| config.protect) {
+        return Err(Error::Protected(name.clone()));
+    }
+    let folder = pool.guest_dir(name);
+    let ids = pool.read_ids(&folder);
+    let grave = pool.root().join("tmp").join(format!("rm-{name}-{}", std::process::id()));
+    pool.make_tmp()?;
+    move_to(&folder, &grave)?;
+    if let Some(ids) = ids {
+        pool.release_ids(ids);
+    }
+    let _ = fs::remove_dir_all(pool.guest_run_dir(name));
+    fs::remove_dir_all(&grave).map_err(|error| Error::io("remove", grave, error))?;
+    drop(lock);
+    Ok(())
+}
+
+/// Gives a stopped guest another name.
+pub fn rename(pool: &Pool, name: &Name, new: &Name) -> Result<()> {
+    let _lock: Lock = pool.lock_guest(name)?;
+    if repaired(pool, name)?.is_some() {
+        return Err(Error::Running { name: name.clone(), hint: "" });
+    }
+    let folder = pool.guest_dir(name);
+    match move_to(&folder, &pool.guest_dir(new)) {
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(Error::Exists(new.clone()));
+        }
+        other => other?,
+    }
+    if let Some(ids) = pool.read_ids(&pool.guest_dir(new)) {
+        pool.relabel_ids(ids, new)?;
+    }
+    let _ = fs::remove_dir_all(pool.guest_run_dir(name));
+    Ok(())
+}
+
+/// Moves a folder to a path where nothing is.
+pub(super) fn move_to(from: &Path, to: &Path) -> Result<()> {
+    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
+        .map_err(|errno| Error::io("move to", to, errno))
+}

@@ -1,0 +1,124 @@
+use serde::Serialize;
+
+use super::folder::last;
+use super::repair::{alive, state_of};
+use super::{Last, Result, State, configured};
+use crate::cgroup::{GuestCgroup, Layout, Usage};
+use crate::pool::{Name, Pool};
+
+/// What a guest is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Nothing.
+    Stopped,
+    /// Its init runs, and has not said that it is ready, or cannot.
+    Running,
+    /// Its init has said that the guest is up.
+    Ready,
+    /// All its processes stand still.
+    Frozen,
+    /// It has been asked to end.
+    Stopping,
+    /// It has ended and will be started again.
+    Restarting,
+}
+
+/// A guest at a glance.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// Its name.
+    pub name: Name,
+    /// What it is doing.
+    pub status: Status,
+    /// The base it stands on.
+    pub base: String,
+    /// What it uses, if it runs.
+    pub usage: Option<Usage>,
+    /// How many processes the kernel killed in this run because the memory limit was reached.
+    pub oom_kills: u64,
+    /// Its monitor is dead: the next `start`, `stop` or `console` puts another in its place.
+    pub unwatched: bool,
+    /// More of it, if it runs.
+    pub state: Option<State>,
+    /// How its last run ended.
+    pub last: Option<Last>,
+    /// What is wrong with its settings, if anything.
+    pub problem: Option<String>,
+}
+
+/// All guests of a root, sorted by name.
+pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
+    let layout = Layout::probe()?;
+    let mut names = pool.guests()?;
+    let running = crate::cgroup::guests(&layout, &pool.group())?;
+    names.extend(running.iter().filter_map(|name| Name::new(name).ok()));
+    names.sort();
+    names.dedup();
+    names.iter().filter_map(|name| look(pool, &layout, name).transpose()).collect()
+}
+
+/// One guest.
+pub fn summary(pool: &Pool, name: &Name) -> Result<Summary> {
+    let found = look(pool, &Layout::probe()?, name)?;
+    found.ok_or_else(|| {
+        crate::pool::Error::NoGuest { name: name.clone(), known: pool.guests().unwrap_or_default() }
+            .into()
+    })
+}
+
+/// Looks without a lock: `ls` must not wait for a start that takes its time.
+fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
+    let folder = pool.guest_dir(name).is_dir();
+    let cgroup = GuestCgroup::open(layout, &pool.group(), name.as_str())?;
+    let running = match cgroup {
+        Some(cgroup) if cgroup.populated().unwrap_or(false) => {
+            state_of(&cgroup, name)?.map(|state| (cgroup, state))
+        }
+        _ => None,
+    };
+    if !folder && running.is_none() {
+        return Ok(None);
+    }
+    let (base, problem) = match (&running, folder.then(|| configured(pool, name))) {
+        (Some((_, state)), None) => (state.base.clone(), None),
+        (Some((_, state)), Some(Err(error))) => (state.base.clone(), Some(error.to_string())),
+        (_, Some(Ok((_, config)))) => (config.base, None),
+        (None, Some(Err(error))) => (String::new(), Some(error.to_string())),
+        (None, None) => unreachable!("neither a folder nor a control group"),
+    };
+    let last = last(pool, name);
+    let status = match &running {
+        Some((cgroup, state)) => status_of(cgroup, state),
+        None if last
+            .as_ref()
+            .is_some_and(|last| last.pending.as_ref().is_some_and(|p| alive(p.by))) =>
+        {
+            Status::Restarting
+        }
+        None => Status::Stopped,
+    };
+    Ok(Some(Summary {
+        name: name.clone(),
+        status,
+        base,
+        usage: running.as_ref().and_then(|(cgroup, _)| cgroup.usage().ok()),
+        oom_kills: running.as_ref().and_then(|(cgroup, _)| cgroup.oom_kills().ok()).unwrap_or(0),
+        unwatched: running.as_ref().is_some_and(|(_, state)| !alive(state.monitor)),
+        state: running.map(|(_, state)| state),
+        last,
+        problem,
+    }))
+}
+
+fn status_of(cgroup: &GuestCgroup, state: &State) -> Status {
+    if state.stopping {
+        Status::Stopping
+    } else if cgroup.frozen().unwrap_or(false) {
+        Status::Frozen
+    } else if cgroup.ready().unwrap_or(false) {
+        Status::Ready
+    } else {
+        Status::Running
+    }
+}

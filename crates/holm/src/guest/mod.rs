@@ -1,0 +1,32 @@
+//! A guest's life: made, started, stopped, started again, removed.
+//!
+//! A guest is a folder `guests/NAME`; a running guest is also a control group, which carries what the
+//! host has to know about it as an extended attribute ([`State`]). So a host that loses /run, or a
+//! monitor that is killed, loses nothing that the next command does not find again.
+
+mod create;
+mod ended;
+mod error;
+mod folder;
+mod list;
+mod prepare;
+mod repair;
+mod run;
+mod signal;
+mod start;
+mod state;
+
+pub use create::create;
+pub use ended::ended;
+pub use error::Error;
+pub use folder::{config_path, configured, remove, rename, set_config};
+pub use list::{Status, Summary, list, summary};
+pub use run::run;
+pub use signal::{freeze, kill, stop, wait};
+pub use start::start;
+pub use state::{Last, Pending, State};
+
+pub(crate) use repair::{repaired, running};
+
+/// The result of what this module does.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,278 @@
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use super::state::now;
+use super::{Error, Result, State};
+use crate::cgroup::{GuestCgroup, Layout, Limits};
+use crate::config::{Config, Init as InitKind, NetMode, Restart};
+use crate::launch::{self, Init, Running, Spec, Stdio};
+use crate::monitor::{self, InitService};
+use crate::net;
+use crate::pool::{Ids, Name, Pool};
+use crate::rootfs::{Layers, Upper};
+use crate::store::{self, Base};
+use crate::system::{self, File, Identity, Kind, Overlay, Stop};
+
+/// A guest about to be started: everything is decided, its control group and nothing else is made.
+#[derive(Debug)]
+pub struct Prepared<'a> {
+    pool: &'a Pool,
+    name: &'a Name,
+    config: Config,
+    base: Base,
+    // The base cannot be removed until the guest's mounts hold its image.
+    _hold: store::Hold,
+    pub ids: Ids,
+    pub cgroup: GuestCgroup,
+    pub plan: net::Plan,
+    disk: Option<PathBuf>,
+    /// The guest's machine id.
+    uuid: String,
+    /// The guest has not run yet: it gets its identity.
+    first: bool,
+}
+
+impl<'a> Prepared<'a> {
+    /// Decides everything and makes the guest's control group. With `disk` the guest's changes go to
+    /// that folder, without into memory.
+    pub fn new(
+        pool: &'a Pool,
+        name: &'a Name,
+        config: Config,
+        ids: Ids,
+        disk: Option<PathBuf>,
+    ) -> Result<Self> {
+        let (uuid, first) = identity(pool, name, disk.is_some())?;
+        let (base, hold) = store::hold(pool, &Name::new(&config.base)?)?;
+        let plan = net::plan(pool.instance(), ids.context, &config.net)?;
+        let layout = Layout::probe()?;
+        let owner = (ids.base, ids.base);
+        let limits = limits(&config);
+        let cgroup = GuestCgroup::create(&layout, &pool.group(), name.as_str(), &limits, owner)?;
+        Ok(Self { pool, name, config, base, _hold: hold, ids, cgroup, plan, disk, uuid, first })
+    }
+
+    /// Starts init. `input` is what its standard streams are; `notify` is bound in the guest.
+    pub fn launch(&self, stdio: Stdio, notify: Option<&OwnedFd>, monitor: i32) -> Result<Running> {
+        let minimal_init =
+            if self.kind() == Kind::Minimal { Some(init_program(self.pool)?) } else { None };
+        let init = self.init(stdio, notify.is_some())?;
+        let files = self.files(stdio);
+        let record =
+            |pid| self.record(pid, monitor).map_err(|error| super::error::in_one_line(&error));
+        let spec = Spec {
+            pool: self.pool,
+            ids: self.ids,
+            layers: Layers {
+                image: &self.base.image,
+                upper: self.disk.as_deref().map_or(Upper::Memory, Upper::Disk),
+            },
+            cgroup: &self.cgroup,
+            net: &self.plan,
+            shm: self.config.memory.shm,
+            devices: &self.config.devices,
+            binds: &self.config.mounts,
+            files: &files,
+            minimal_init,
+            // A guest of one command starts on an empty private layer: its /run is as empty.
+            run: self.disk.is_some(),
+            notify,
+            init,
+            record: &record,
+        };
+        let running = launch::launch(&spec)?;
+        if self.first && self.disk.is_some() {
+            let _ = std::fs::remove_file(self.pool.guest_dir(self.name).join(NEW));
+        }
+        Ok(running)
+    }
+
+    /// Init keeps the master of its console, so that no end of a monitor reaches it.
+    pub fn keeps_console(&self) -> bool {
+        self.kind() == Kind::Minimal
+    }
+
+    /// Removes what [`Prepared::new`] and a failed launch have made.
+    pub fn undo(self) {
+        let _ = self.cgroup.kill();
+        let _ = net::detach(self.pool.instance(), self.ids.context);
+        let _ = self.cgroup.remove();
+    }
+
+    fn record(&self, pid: i32, monitor: i32) -> Result<()> {
+        let state = State {
+            pid,
+            monitor,
+            started: now(),
+            base: self.config.base.clone(),
+            ids: self.ids,
+            net: self.plan.clone(),
+            stop_signal: self.stop_signal(),
+            security: self.config.security.clone(),
+            arch: self.config.arch,
+            minimal: self.kind() == Kind::Minimal,
+            ephemeral: self.disk.is_none(),
+            stopping: false,
+            adopted: None,
+        };
+        let text = serde_json::to_vec(&state)
+            .map_err(|source| Error::State { name: self.name.to_string(), source })?;
+        Ok(self.cgroup.set_state(&text)?)
+    }
+
+    fn init(&self, stdio: Stdio, notify: bool) -> Result<Init> {
+        let kind = self.kind();
+        let (program, argv) = if kind == Kind::Minimal {
+            ("/dev/.holm/init".to_owned(), init_args(&self.config))
+        } else {
+            let program = self.base.meta.system_init.clone();
+            let program =
+                program.ok_or_else(|| Error::NoInit { base: self.config.base.clone() })?;
+            (program.clone(), vec![program])
+        };
+        let mut env = system::environment(kind, &self.uuid, notify.then_some(launch::NOTIFY));
+        env.extend(self.config.env.clone());
+        Ok(Init {
+            program,
+            argv,
+            env,
+            folder: PathBuf::from("/"),
+            hostname: self.hostname().to_owned(),
+            stdio,
+            arch: self.config.arch,
+            security: self.config.security.clone(),
+        })
+    }
+
+    fn kind(&self) -> Kind {
+        match (self.config.init, &self.base.meta.init_kind) {
+            (InitKind::Minimal, _) => Kind::Minimal,
+            (InitKind::System, Some(kind)) => Kind::parse(kind),
+            (InitKind::System, None) => Kind::Other,
+        }
+    }
+
+    fn hostname(&self) -> &str {
+        self.config.hostname.as_deref().unwrap_or(self.name.as_str())
+    }
+
+    /// The signal that asks init to end; `None` for an init that only a command inside can ask.
+    fn stop_signal(&self) -> Option<i32> {
+        match (self.config.stop.signal, self.kind().stop()) {
+            (Some(signal), _) => Some(signal.0),
+            (None, Stop::Signal(signal)) => Some(signal),
+            (None, Stop::Command(_)) => None,
+        }
+    }
+
+    fn files(&self, stdio: Stdio) -> Vec<File> {
+        let has_network = self.plan.mode != NetMode::None;
+        let resolv_conf = has_network.then(|| net::resolv_conf(&self.plan));
+        let networkd = (self.plan.mode == NetMode::Private).then(|| net::networkd_unit(&self.plan));
+        let mut files = system::run_files(&Overlay {
+            kind: self.kind(),
+            uuid: &self.uuid,
+            console: matches!(stdio, Stdio::Console { .. }),
+            resolv_conf: resolv_conf.as_deref(),
+            networkd: networkd.as_deref(),
+        });
+        if self.first {
+            let identity = Identity {
+                hostname: self.hostname(),
+                machine_id: &self.uuid,
+                ssh_keys: &self.config.ssh_keys,
+            };
+            files.extend(identity.files());
+        }
+        files
+    }
+}
+
+fn init_args(config: &Config) -> Vec<String> {
+    let services: Vec<InitService<'_>> = config
+        .services
+        .iter()
+        .map(|service| InitService {
+            name: &service.name,
+            command: &service.command,
+            restart: match service.restart {
+                Restart::No => "no",
+                Restart::OnFailure => "on-failure",
+                Restart::Always => "always",
+            },
+        })
+        .collect();
+    monitor::init_args(&config.command, &services)
+}
+
+/// Stands in a guest's folder until its first start has gone well.
+pub const NEW: &str = "new";
+
+/// The guest's machine id, and whether the guest has yet to be told it.
+fn identity(pool: &Pool, name: &Name, kept: bool) -> Result<(String, bool)> {
+    let fresh = || {
+        system::machine_id()
+            .map_err(|error| Error::io("draw a machine id from", "/dev/urandom", error))
+    };
+    if !kept {
+        return Ok((fresh()?, true));
+    }
+    let folder = pool.guest_dir(name);
+    let path = folder.join("machine-id");
+    let first = folder.join(NEW).exists();
+    match std::fs::read_to_string(&path) {
+        Ok(uuid) if uuid.trim().len() == 32 => Ok((uuid.trim().to_owned(), first)),
+        _ => {
+            let uuid = fresh()?;
+            crate::pool::write(&path, &format!("{uuid}\n"))?;
+            Ok((uuid, first))
+        }
+    }
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
+        cpu_share: config.cpu.share,
+        cpu_cap: config.cpu.cap,
+        cpu_set: config.cpu.set.clone(),
+        memory: config.memory.limit,
+        swap: config.memory.swap,
+        pids: config.pids.limit,
+    }
+}
+
+/// The file of Holm's init in the pool, which all guests of the root share; written when it is
+/// missing or of another version of Holm.
+fn init_program(pool: &Pool) -> Result<PathBuf> {
+    let path = pool.root().join(format!("init-{:016x}", fingerprint(monitor::IMAGE)));
+    if path.exists() {
+        return Ok(path);
+    }
+    let new = pool.root().join(format!(".init.{}", std::process::id()));
+    let fail = |error| Error::io("write Holm's init to", &path, error);
+    std::fs::write(&new, monitor::IMAGE).map_err(fail)?;
+    std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o555)).map_err(fail)?;
+    std::fs::File::open(&new).and_then(|file| file.sync_all()).map_err(fail)?;
+    std::fs::rename(&new, &path).map_err(fail)?;
+    Ok(path)
+}
+
+/// FNV-1a: tells versions apart, no more.
+const fn fingerprint(bytes: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut at = 0;
+    while at < bytes.len() {
+        hash = (hash ^ bytes[at] as u64).wrapping_mul(0x0100_0000_01b3);
+        at += 1;
+    }
+    hash
+}
+
+/// A socket for the guest's readiness message.
+pub fn notify_socket() -> Result<OwnedFd> {
+    socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .map_err(|errno| Error::io("make a socket for", launch::NOTIFY, errno))
+}

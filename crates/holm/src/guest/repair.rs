@@ -1,0 +1,95 @@
+use rustix::process::{Pid, test_kill_process};
+
+use super::state::now;
+use super::{Error, Last, Result, State, folder};
+use crate::cgroup::{GuestCgroup, Layout};
+use crate::net;
+use crate::pool::{Name, Pool};
+
+/// A guest that has a control group, and what is known of it.
+#[derive(Debug)]
+pub struct Alive {
+    /// Its control group.
+    pub cgroup: GuestCgroup,
+    /// Its state.
+    pub state: State,
+}
+
+/// Looks whether a guest runs, and removes what one that no longer does has left behind.
+///
+/// The caller holds the guest's lock, so a control group without a living process and without a
+/// monitor is not one that is just being made.
+pub(crate) fn repaired(pool: &Pool, name: &Name) -> Result<Option<Alive>> {
+    let layout = Layout::probe()?;
+    let Some(cgroup) = GuestCgroup::open(&layout, &pool.group(), name.as_str())? else {
+        return Ok(None);
+    };
+    let state = state_of(&cgroup, name)?;
+    if let Some(state) = state {
+        if cgroup.populated()? {
+            return Ok(Some(Alive { cgroup, state }));
+        }
+        bury(pool, name, cgroup, &state)?;
+        return Ok(None);
+    }
+    // Made, but its launcher was killed before it had a process to speak of.
+    cgroup.kill()?;
+    if let Some(ids) = pool.read_ids(&pool.guest_dir(name)) {
+        net::detach(pool.instance(), ids.context)?;
+    }
+    cgroup.remove()?;
+    Ok(None)
+}
+
+/// The control group and the state of a guest that runs.
+pub(crate) fn running(pool: &Pool, name: &Name) -> Result<(GuestCgroup, State)> {
+    let cgroup = GuestCgroup::open(&Layout::probe()?, &pool.group(), name.as_str())?;
+    if let Some(cgroup) = cgroup
+        && let Some(state) = state_of(&cgroup, name)?
+        && cgroup.populated()?
+    {
+        return Ok((cgroup, state));
+    }
+    if pool.guest_dir(name).is_dir() {
+        return Err(Error::NotRunning(name.clone()));
+    }
+    Err(crate::pool::Error::NoGuest { name: name.clone(), known: pool.guests()? }.into())
+}
+
+/// The state kept on a control group; `None` while the guest is being made.
+pub(crate) fn state_of(cgroup: &GuestCgroup, name: &Name) -> Result<Option<State>> {
+    let Some(bytes) = cgroup.state()? else { return Ok(None) };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|source| Error::State { name: name.to_string(), source })
+}
+
+/// Removes what is left of a guest that has ended, and says how, if nobody did.
+pub(super) fn bury(pool: &Pool, name: &Name, cgroup: GuestCgroup, state: &State) -> Result<()> {
+    let oom_kills = cgroup.oom_kills().unwrap_or(0);
+    cgroup.kill()?;
+    net::detach(pool.instance(), state.ids.context)?;
+    cgroup.remove()?;
+    if state.ephemeral {
+        pool.release_ids(state.ids);
+        return Ok(());
+    }
+    let ended = pool.guest_dir(name).join("ended");
+    let words = std::fs::read_to_string(&ended).unwrap_or_else(|_| "unknown".to_owned());
+    let last = Last {
+        ended: words.trim().to_owned(),
+        at: now(),
+        oom_kills,
+        restarts: 0,
+        asked: state.stopping,
+        pending: None,
+    };
+    folder::set_last(pool, name, &last)?;
+    let _ = std::fs::remove_file(ended);
+    Ok(())
+}
+
+/// Whether a process of this id lives.
+pub(super) fn alive(pid: i32) -> bool {
+    Pid::from_raw(pid).is_some_and(|pid| test_kill_process(pid).is_ok())
+}

@@ -1,0 +1,33 @@
+use holm_sys::signal::Caught;
+
+use super::prepare::Prepared;
+use super::start::own_pid;
+use super::{Error, Result};
+use crate::config::Config;
+use crate::launch::Stdio;
+use crate::monitor::Ended;
+use crate::pool::{Name, Pool};
+
+/// Makes a guest for one command, waits for it and removes it; returns how it ended.
+///
+/// Its private layer is in memory, and init dies with this process: nothing is left behind, and
+/// nothing is written. The caller has one thread.
+pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
+    let nesting = config.security.nesting;
+    let first = own_pid().unsigned_abs();
+    let ids = pool.take_ids(name, nesting, first)?;
+    let result = Prepared::new(pool, name, config, ids, None).and_then(|prepared| {
+        let ended = foreground(&prepared);
+        prepared.undo();
+        ended
+    });
+    pool.release_ids(ids);
+    result
+}
+
+fn foreground(prepared: &Prepared<'_>) -> Result<Ended> {
+    let signals =
+        Caught::all().map_err(|error| Error::io("catch the signals of", "this terminal", error))?;
+    let running = prepared.launch(Stdio::Inherit, None, own_pid())?;
+    crate::exec::wait_for(&running.pidfd, &signals).map_err(|error| Error::Inside(Box::new(error)))
+}

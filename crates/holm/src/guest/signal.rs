@@ -1,0 +1,140 @@
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::folder::{call_off, last};
+use super::repair::{Alive, repaired};
+use super::{Error, Last, Result};
+use crate::pool::{Name, Pool};
+
+/// How long a monitor may take to clean up after its guest has ended.
+const CLEAN_UP: Duration = Duration::from_secs(20);
+
+/// Asks a guest's init to end, waits at most `timeout`, then kills what is left. Says whether it had
+/// to kill.
+pub fn stop(pool: &Pool, name: &Name, timeout: Duration) -> Result<bool> {
+    let Some(ending) = Ending::begin(pool, name)? else { return Ok(false) };
+    ending.alive.cgroup.freeze(false)?;
+    match ending.alive.state.stop_signal.and_then(Signal::from_named_raw) {
+        Some(signal) => drop(pidfd_send_signal(&ending.init, signal)),
+        None => ending.ask()?,
+    }
+    let killed = !ended_within(&ending.init, timeout)?;
+    if killed {
+        ending.alive.cgroup.kill()?;
+    }
+    ending.finish(pool, name)?;
+    Ok(killed)
+}
+
+/// Kills every process of a guest at once.
+pub fn kill(pool: &Pool, name: &Name) -> Result<()> {
+    let Some(ending) = Ending::begin(pool, name)? else { return Ok(()) };
+    ending.alive.cgroup.kill()?;
+    ending.finish(pool, name)
+}
+
+/// Stops every process of a guest where it is (`true`), or lets all go on.
+pub fn freeze(pool: &Pool, name: &Name, frozen: bool) -> Result<()> {
+    let _lock = pool.lock_guest(name)?;
+    let alive = repaired(pool, name)?.ok_or_else(|| Error::NotRunning(name.clone()))?;
+    Ok(alive.cgroup.freeze(frozen)?)
+}
+
+/// Waits until a guest has ended, at most `timeout`, and tells how.
+pub fn wait(pool: &Pool, name: &Name, timeout: Option<Duration>) -> Result<Last> {
+    let alive = {
+        let _lock = pool.lock_guest(name)?;
+        repaired(pool, name)?
+    };
+    if let Some(alive) = alive {
+        let (init, monitor) = (process(alive.state.pid), process(alive.state.monitor));
+        let timeout = timeout.unwrap_or(Duration::MAX);
+        if let Some(init) = init
+            && !ended_within(&init, timeout)?
+        {
+            let hint = "`holm status` tells what it does".to_owned();
+            let seconds = timeout.as_secs();
+            return Err(Error::Timeout { name: name.clone(), what: "did not end", seconds, hint });
+        }
+        clean_up(pool, name, monitor)?;
+    }
+    last(pool, name).ok_or_else(|| Error::NotRunning(name.clone()))
+}
+
+/// A guest that a command has begun to end.
+struct Ending {
+    alive: Alive,
+    init: OwnedFd,
+    monitor: Option<OwnedFd>,
+}
+
+impl Ending {
+    /// Notes that the guest is to end and stay so; `None` if it had ended and only waited for
+    /// another start, which is called off.
+    fn begin(pool: &Pool, name: &Name) -> Result<Option<Self>> {
+        let lock = pool.lock_guest(name)?;
+        let Some(mut alive) = repaired(pool, name)? else {
+            return if call_off(pool, name)? {
+                Ok(None)
+            } else {
+                Err(Error::NotRunning(name.clone()))
+            };
+        };
+        alive.state.stopping = true;
+        let text = serde_json::to_vec(&alive.state)
+            .map_err(|source| Error::State { name: name.to_string(), source })?;
+        alive.cgroup.set_state(&text)?;
+        let monitor = process(alive.state.monitor);
+        if let Some(init) = process(alive.state.pid) {
+            return Ok(Some(Self { alive, init, monitor }));
+        }
+        // It ended this moment; its monitor, or this command, cleans up.
+        drop(lock);
+        clean_up(pool, name, monitor)?;
+        Ok(None)
+    }
+
+    /// Runs the command that asks an init which no signal asks.
+    fn ask(&self) -> Result<()> {
+        crate::exec::quietly(&self.alive.state, &self.alive.cgroup, &["/sbin/init", "0"])
+            .map_err(|error| Error::Inside(Box::new(error)))
+    }
+
+    fn finish(self, pool: &Pool, name: &Name) -> Result<()> {
+        self.alive.cgroup.wait_empty(CLEAN_UP)?;
+        clean_up(pool, name, self.monitor)
+    }
+}
+
+/// Waits for the monitor to clean up after its guest, and does what it has not done.
+fn clean_up(pool: &Pool, name: &Name, monitor: Option<OwnedFd>) -> Result<()> {
+    if let Some(monitor) = monitor {
+        ended_within(&monitor, CLEAN_UP)?;
+    }
+    match pool.lock_guest(name) {
+        // A guest of one command has no folder.
+        Err(crate::pool::Error::NoGuest { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(_lock) => repaired(pool, name).map(drop),
+    }
+}
+
+fn process(pid: i32) -> Option<OwnedFd> {
+    pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
+}
+
+/// Waits for a process's end; says whether it came within the time.
+pub(super) fn ended_within(process: &OwnedFd, timeout: Duration) -> Result<bool> {
+    let timeout = Timespec::try_from(timeout).ok();
+    loop {
+        let mut fds = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(count) => return Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(Error::io("wait for", "a process", errno)),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+use std::convert::Infallible;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use holm_sys::process::{self, Clone};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
+
+use super::error::in_one_line;
+use super::folder::{call_off, ids};
+use super::prepare::{Prepared, notify_socket};
+use super::{Error, Result, configured, repaired};
+use crate::cgroup::{Layout, monitor_fd};
+use crate::launch::Stdio;
+use crate::monitor::{self, Handoff};
+use crate::pool::{Name, Pool};
+
+/// Starts a stopped guest; returns when its init runs, with a monitor beside it.
+///
+/// The caller has one thread.
+pub fn start(pool: &Pool, name: &Name) -> Result<()> {
+    let _lock = pool.lock_guest(name)?;
+    if repaired(pool, name)?.is_some() {
+        return Err(Error::AlreadyRunning(name.clone()));
+    }
+    call_off(pool, name)?;
+    let start = Start::prepare(pool, name)?;
+    let started = in_monitor(pool, name, || start.launch());
+    if started.is_err() {
+        start.prepared.undo();
+    }
+    started
+}
+
+/// A guest with a folder, about to be started. The caller holds its lock.
+pub(super) struct Start<'a> {
+    pool: &'a Pool,
+    name: &'a Name,
+    prepared: Prepared<'a>,
+}
+
+impl<'a> Start<'a> {
+    pub fn prepare(pool: &'a Pool, name: &'a Name) -> Result<Self> {
+        let (_, config) = configured(pool, name)?;
+        let ids = ids(pool, name, config.security.nesting)?;
+        let disk = Some(pool.guest_dir(name).join("disk"));
+        Ok(Self { pool, name, prepared: Prepared::new(pool, name, config, ids, disk)? })
+    }
+
+    /// Starts the guest and becomes its monitor; returns only an error, and then nothing is left.
+    pub fn become_monitor(self) -> Result<Infallible> {
+        let result = self.launch();
+        self.prepared.undo();
+        result
+    }
+
+    fn launch(&self) -> Result<Infallible> {
+        let notify = notify_socket()?;
+        let stdio = Stdio::Console { keep: self.prepared.keeps_console() };
+        let running = self.prepared.launch(stdio, Some(&notify), own_pid())?;
+        let run_dir = self.pool.guest_run_dir(self.name);
+        std::fs::create_dir_all(&run_dir)
+            .map_err(|error| Error::io("make the folder", &run_dir, error))?;
+        let listener = monitor::listen(&run_dir)
+            .map_err(|error| Error::io("make the monitor's socket in", &run_dir, error))?;
+        Ok(monitor::become_monitor(&Handoff {
+            name: self.name.as_str(),
+            root: self.pool.root(),
+            holm: &own_program()?,
+            pid: running.pid,
+            init: running.pidfd,
+            cgroup: readable(&self.prepared.cgroup)?,
+            folder: open_folder(&self.pool.guest_dir(self.name))?,
+            listener,
+            notify: Some(notify),
+            console: running.console,
+            output: None,
+            responder: None,
+        })?)
+    }
+}
+
+pub(super) fn own_pid() -> i32 {
+    i32::try_from(std::process::id()).unwrap_or_default()
+}
+
+/// The program that runs, by the path it was started from.
+fn own_program() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|error| Error::io("find the program of", "holm", error))
+}
+
+fn readable(cgroup: &crate::cgroup::GuestCgroup) -> Result<OwnedFd> {
+    openat(
+        cgroup.dir_fd(),
+        ".",
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(|errno| Error::io("open", "the guest's control group", errno))
+}
+
+pub(super) fn open_folder(path: &std::path::Path) -> Result<OwnedFd> {
+    openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| Error::io("open", path, errno))
+}
+
+/// Runs `work` in a child in the monitors' control group, which it never returns from when it goes
+/// well: then the pipe closes without a word.
+fn in_monitor(pool: &Pool, name: &Name, work: impl FnOnce() -> Result<Infallible>) -> Result<()> {
+    let (hear, tell) =
+        pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::io("make", "a pipe", errno))?;
+    let group = monitor_fd(&Layout::probe()?, &pool.group())?;
+    let child = process::clone(0, Some(group.as_fd()))
+        .map_err(|error| Error::io("make the process of", "the monitor", error))?;
+    let Clone::Parent { pidfd, .. } = child else {
+        let Err(error) = work();
+        let _ = std::fs::File::from(tell).write_all(in_one_line(&error).as_bytes());
+        process::exit_now(1);
+    };
+    drop(tell);
+    let mut message = String::new();
+    std::fs::File::from(hear)
+        .read_to_string(&mut message)
+        .map_err(|error| Error::io("hear from", "the monitor", error))?;
+    if message.is_empty() {
+        return Ok(());
+    }
+    let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+    Err(Error::Start { name: name.clone(), message })
+}

@@ -1,0 +1,73 @@
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Arch, Security};
+use crate::net;
+use crate::pool::Ids;
+
+/// What the host knows about a running guest, kept on its control group.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct State {
+    /// Init's process id on the host.
+    pub pid: i32,
+    /// Its monitor's process id, or that of the `holm run` that waits for it.
+    pub monitor: i32,
+    /// When it was started, in seconds since 1970.
+    pub started: u64,
+    /// Its base's name.
+    pub base: String,
+    /// Its ids.
+    pub ids: Ids,
+    /// Its network.
+    pub net: net::Plan,
+    /// The signal that asks its init to end; without one only a command inside can.
+    pub stop_signal: Option<i32>,
+    /// What its processes may do.
+    pub security: Security,
+    /// The machine that its programs see.
+    pub arch: Arch,
+    /// Process 1 is Holm's own init, which keeps the console.
+    pub minimal: bool,
+    /// The guest has no folder: it is gone when it ends (`holm run`).
+    #[serde(default)]
+    pub ephemeral: bool,
+    /// A command has asked it to end: its monitor does not start it again.
+    #[serde(default)]
+    pub stopping: bool,
+    /// A monitor was put in the place of one that died, at this time.
+    #[serde(default)]
+    pub adopted: Option<u64>,
+}
+
+/// How a guest's last run ended, kept as `guests/NAME/last`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Last {
+    /// What the kernel said, in the words of [`crate::monitor::Ended`].
+    pub ended: String,
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// How many processes the kernel has killed because the guest reached its memory limit.
+    pub oom_kills: u64,
+    /// How often it was started again in a row because of its restart policy.
+    pub restarts: u32,
+    /// Whether a command asked for the end.
+    pub asked: bool,
+    /// The start that is to follow. Whoever removes this calls it off.
+    #[serde(default)]
+    pub pending: Option<Pending>,
+}
+
+/// A start that a monitor waits to make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// The monitor's process id.
+    pub by: i32,
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

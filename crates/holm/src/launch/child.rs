@@ -1,0 +1,148 @@
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use holm_sys::exec::cloexec_from;
+use holm_sys::process::{self, duplicate_to, flags};
+use holm_sys::seccomp::Instruction;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::process::{Gid, Uid, chdir, setsid, umask};
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, unlockpt};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+use super::report::{Guest, Step};
+use super::{Error, Result, Spec};
+use crate::config::{Arch, Security};
+use crate::security;
+
+/// Process 1 of a guest.
+#[derive(Debug, Clone)]
+pub struct Init {
+    /// Path in the guest.
+    pub program: String,
+    /// Arguments, the first of which is the name it runs under.
+    pub argv: Vec<String>,
+    /// Its whole environment.
+    pub env: BTreeMap<String, String>,
+    /// Where it starts.
+    pub folder: PathBuf,
+    /// Host name.
+    pub hostname: String,
+    /// Its input and output.
+    pub stdio: Stdio,
+    /// The machine that its programs see.
+    pub arch: Arch,
+    /// What it may do.
+    pub security: Security,
+}
+
+/// What init's descriptors 0 to 2 are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdio {
+    /// The guest's console: a pty of its own devpts. With `keep` init keeps the master as descriptor
+    /// [`CONSOLE_FD`], so that it outlives every process of Holm.
+    Console {
+        /// The program is Holm's init, which keeps it.
+        keep: bool,
+    },
+    /// The launcher's own, as they are: for a guest that runs one command in a pipe.
+    Inherit,
+}
+
+/// Where Holm's init keeps the master of its console.
+pub const CONSOLE_FD: i32 = 10;
+
+/// A program ready to be executed: nothing is allocated between clone and exec that need not be.
+#[derive(Debug)]
+pub struct Program {
+    path: CString,
+    argv: Vec<CString>,
+    env: Vec<CString>,
+    filter: Vec<Instruction>,
+    bound: u64,
+}
+
+impl Init {
+    pub(super) fn prepare(&self) -> Result<Program> {
+        let text = |text: &str| {
+            CString::new(text).map_err(|error| Error::step("pass on", text, io::Error::from(error)))
+        };
+        let env = self.env.iter().map(|(key, value)| text(&format!("{key}={value}")));
+        Ok(Program {
+            path: text(&self.program)?,
+            argv: self.argv.iter().map(|word| text(word)).collect::<Result<_>>()?,
+            env: env.collect::<Result<_>>()?,
+            filter: security::seccomp(&self.security, self.arch),
+            bound: security::bounding_set(&self.security)?,
+        })
+    }
+}
+
+/// The guest's side of a launch: from the clone to exec.
+pub fn run(spec: &Spec<'_>, launcher: &Guest, program: &Program) -> ! {
+    match prepare(spec, launcher, program) {
+        Ok(never) => match never {},
+        Err((step, error)) => launcher.fail(step, &error),
+    }
+}
+
+enum Never {}
+
+fn prepare(
+    spec: &Spec<'_>,
+    launcher: &Guest,
+    program: &Program,
+) -> std::result::Result<Never, (Step, io::Error)> {
+    let init = &spec.init;
+    let at = |step: Step| move |error: rustix::io::Errno| (step, io::Error::from(error));
+    // The first process moves itself: moving another takes the v1 hierarchies milliseconds.
+    for tasks in spec.cgroup.v1_tasks() {
+        rustix::io::write(tasks, b"0").map_err(at(Step::Cgroup))?;
+    }
+    // Given at clone, the namespace would begin at the launcher's cgroup.
+    process::unshare(flags::NEWCGROUP).map_err(|error| (Step::CgroupNamespace, error))?;
+    launcher.ready_and_wait();
+
+    set_thread_groups(&[]).map_err(at(Step::Ids))?;
+    set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(at(Step::Ids))?;
+    set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Ids))?;
+    process::unshare(flags::NEWNS).map_err(|error| (Step::MountNamespace, error))?;
+    rustix::system::sethostname(init.hostname.as_bytes()).map_err(at(Step::HostName))?;
+    if init.arch == Arch::I686 {
+        process::personality_32_bit().map_err(|error| (Step::Personality, error))?;
+    }
+    let _ = setsid();
+    umask(Mode::from_raw_mode(0o022));
+    chdir(&init.folder).map_err(at(Step::Folder))?;
+    cloexec_from(3).map_err(|error| (Step::Exec, error))?;
+    if let Stdio::Console { keep } = init.stdio {
+        open_console(launcher, keep).map_err(|error| (Step::Console, error))?;
+    }
+    process::reset_signals();
+    let kernel = |step| move |error: security::Error| (step, error.into_kernel());
+    security::install(&program.filter).map_err(kernel(Step::Filter))?;
+    security::apply_caps(program.bound).map_err(kernel(Step::Capabilities))?;
+    let argv: Vec<&CStr> = program.argv.iter().map(CString::as_c_str).collect();
+    let env: Vec<&CStr> = program.env.iter().map(CString::as_c_str).collect();
+    Err((Step::Exec, process::exec(CWD, &program.path, &argv, &env)))
+}
+
+/// Opens the first terminal of the guest's devpts as standard streams (whose controlling terminal it
+/// becomes is for init to say). All of it is opened in the guest's mount namespace: descriptors of another cannot be checkpointed.
+pub fn open_console(launcher: &Guest, keep: bool) -> io::Result<()> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let master = openat(CWD, "/dev/pts/ptmx", flags, Mode::empty())?;
+    unlockpt(&master)?;
+    let terminal = ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    launcher.offer(master.as_fd());
+    dup2_stdin(&terminal)?;
+    dup2_stdout(&terminal)?;
+    dup2_stderr(&terminal)?;
+    if keep {
+        duplicate_to(master.as_fd(), CONSOLE_FD)?;
+    }
+    Ok(())
+}

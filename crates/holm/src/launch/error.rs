@@ -1,0 +1,70 @@
+use std::io;
+
+use rustix::io::Errno;
+
+/// What can go wrong between a guest's settings and its running init.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A mount could not be made.
+    #[error(transparent)]
+    Rootfs(#[from] crate::rootfs::Error),
+    /// The network could not be made.
+    #[error(transparent)]
+    Net(#[from] crate::net::Error),
+    /// The capabilities or the filter could not be made.
+    #[error(transparent)]
+    Security(#[from] crate::security::Error),
+    /// Init could not be executed.
+    #[error("cannot run init: {}", exec_reason(*errno))]
+    Exec {
+        /// The kernel's error.
+        errno: i32,
+    },
+    /// Init ended before its program ran, without a word.
+    #[error(
+        "the guest's first process was killed before init ran; its memory limit may be too small to start \
+         (`holm set NAME memory.limit=...`)"
+    )]
+    Killed,
+    /// A resource limit that this host does not let Holm set.
+    #[error(
+        "cannot set rlimits.{name}: {source}; raising a hard limit needs CAP_SYS_RESOURCE, \
+         which `holm doctor` finds missing here: choose a lower value"
+    )]
+    Rlimit {
+        /// The limit.
+        name: String,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// The guest's state could not be kept.
+    #[error("{0}")]
+    Record(String),
+    /// A system call failed.
+    #[error("cannot {what} {object}")]
+    Step {
+        /// What was tried.
+        what: &'static str,
+        /// With what.
+        object: String,
+        /// The kernel's error.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(super) fn step(what: &'static str, object: &str, source: impl Into<io::Error>) -> Self {
+        Self::Step { what, object: object.to_owned(), source: source.into() }
+    }
+}
+
+fn exec_reason(errno: i32) -> String {
+    match Errno::from_raw_os_error(errno) {
+        Errno::NOENT => "the program, or the loader it names, is not in the guest".to_owned(),
+        Errno::ACCESS => "it is not executable (chmod +x), or lies on a noexec mount".to_owned(),
+        Errno::NOEXEC => {
+            "it is not a program of this machine's architecture, nor a script with #!".to_owned()
+        }
+        other => other.to_string(),
+    }
+}

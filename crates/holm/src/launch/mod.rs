@@ -1,0 +1,217 @@
+//! From decided settings to a running init.
+//!
+//! ```text
+//! launcher (host root)                      init (guest)
+//!   unshare mount and time namespaces
+//!   clone ────────────────────────────────▶ in new user, pid, uts, ipc, net namespaces and its cgroup
+//!   write id maps                           enter the v1 cgroups, unshare the cgroup namespace
+//!   assemble root, /dev, binds    ◀─ ready ─
+//!   join init's net, ipc, cgroup
+//!   mount /proc, /sys, masks
+//!   pivot, return to the host's namespaces
+//!   ─ go ─────────────────────────────────▶ unshare the mount namespace: every mount is locked now
+//!                                           identity, console, limits, capabilities, seccomp
+//!   ◀── end of file, or what failed ─────── exec
+//! ```
+//!
+//! One clone in all. The mounts are made in a mount namespace that the host's user namespace owns;
+//! when init, in the guest's, takes a copy of it, the kernel locks every mount in that copy
+//! (`mount_namespaces(7)`): guest root can neither unmount them nor clear their flags.
+//!
+//! The launcher's effective uid is the guest's base uid while the user namespace is made: the kernel
+//! charges what a namespace's users own (inotify instances, keys) to its maker too, and a hundred
+//! guests made by uid 0 would share one allowance.
+
+mod child;
+mod error;
+mod guise;
+mod namespaces;
+mod report;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use holm_sys::process::{self, Clone, flags};
+use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::{
+    Signal, WaitId, WaitIdOptions, chdir, fchdir, pidfd_send_signal, pivot_root, waitid,
+};
+
+pub(crate) use child::open_console;
+pub use child::{Init, Stdio};
+pub use error::Error;
+pub(crate) use namespaces::in_pid_namespace;
+pub(crate) use report::{Guest, Launcher, Step, channel};
+
+use crate::cgroup::GuestCgroup;
+use crate::config::{BindMount, NetMode};
+use crate::net;
+use crate::pool::{Ids, Pool};
+use crate::rootfs::{self, Api, Layers, Tree};
+use crate::system::File;
+use child::Program;
+use guise::Guise;
+use namespaces::HostNamespaces;
+
+/// The result of what this module does.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Everything a launch needs, decided.
+#[expect(missing_debug_implementations, reason = "a function has no Debug")]
+pub struct Spec<'a> {
+    /// The root, for its folders.
+    pub pool: &'a Pool,
+    /// The guest's ids.
+    pub ids: Ids,
+    /// What the root is made of.
+    pub layers: Layers<'a>,
+    /// Where the guest's processes go.
+    pub cgroup: &'a GuestCgroup,
+    /// The guest's network.
+    pub net: &'a net::Plan,
+    /// Size of /dev/shm in bytes.
+    pub shm: u64,
+    /// Host devices to pass.
+    pub devices: &'a [PathBuf],
+    /// Host folders and files to bind.
+    pub binds: &'a [BindMount],
+    /// Files to lay over the base before init runs.
+    pub files: &'a [File],
+    /// A program of the host to bind at `/dev/.holm/init`.
+    pub minimal_init: Option<PathBuf>,
+    /// A tmpfs on /run, as every init expects it.
+    pub run: bool,
+    /// A datagram socket to bind in the guest at [`NOTIFY`], for `sd_notify(3)`.
+    pub notify: Option<&'a OwnedFd>,
+    /// Process 1.
+    pub init: Init,
+    /// Told init's pid before init may run, so that a guest whose launcher is killed is known.
+    pub record: &'a dyn Fn(i32) -> std::result::Result<(), String>,
+}
+
+/// Where a guest tells that it is ready.
+pub const NOTIFY: &str = "/run/host/notify";
+
+/// A guest that runs.
+#[derive(Debug)]
+pub struct Running {
+    /// Init's process id on the host.
+    pub pid: i32,
+    /// Init.
+    pub pidfd: OwnedFd,
+    /// The master of init's console, if it has one.
+    pub console: Option<OwnedFd>,
+}
+
+/// Starts a guest's init and returns when it has been executed.
+///
+/// The caller has one thread. On an error nothing is left of the guest but its cgroup and network
+/// interface, which the caller made or names.
+pub fn launch(spec: &Spec<'_>) -> Result<Running> {
+    let host = HostNamespaces::keep()?;
+    let (launcher, guest) = channel()?;
+    let program = spec.init.prepare()?;
+    chdir("/").map_err(|errno| Error::step("change to", "/", errno))?;
+    namespaces::leave_host()?;
+    let result = clone_and_assemble(spec, &launcher, guest, &program);
+    host.restore()?;
+    let (pid, pidfd) = result?;
+    match launcher.let_go(&pidfd) {
+        Ok(console) => Ok(Running { pid, pidfd, console }),
+        Err(error) => {
+            end(&pidfd);
+            Err(error)
+        }
+    }
+}
+
+fn clone_and_assemble(
+    spec: &Spec<'_>,
+    launcher: &Launcher,
+    guest: Guest,
+    program: &Program,
+) -> Result<(i32, OwnedFd)> {
+    let guise = Guise::put_on(spec.ids.base)?;
+    let mut wanted = flags::NEWUSER | flags::NEWPID | flags::NEWUTS | flags::NEWIPC;
+    if own_stack(spec.net) {
+        wanted |= flags::NEWNET;
+    }
+    let (pid, pidfd) = match process::clone(wanted, Some(spec.cgroup.guest_fd()))
+        .map_err(|error| Error::step("make the process of", "init", error))?
+    {
+        Clone::Child => child::run(spec, &guest, program),
+        Clone::Parent { pid, pidfd } => (pid, pidfd),
+    };
+    drop((guest, guise));
+    match assemble(spec, launcher, pid, pidfd.as_fd()) {
+        Ok(()) => Ok((pid, pidfd)),
+        Err(error) => {
+            end(&pidfd);
+            Err(error)
+        }
+    }
+}
+
+/// Ends a first process that waits for a word that will not come.
+fn end(init: &OwnedFd) {
+    let _ = pidfd_send_signal(init, Signal::KILL);
+    let _ = waitid(WaitId::PidFd(init.as_fd()), WaitIdOptions::EXITED);
+}
+
+fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>) -> Result<()> {
+    (spec.record)(pid).map_err(Error::Record)?;
+    namespaces::map_ids(pid, spec.ids)?;
+    let user = process::user_namespace(init)
+        .map_err(|error| Error::step("open the user namespace of", "init", error))?;
+    let user = user.as_fd();
+    if own_stack(spec.net) {
+        let stack = process::net_namespace(init)
+            .map_err(|error| Error::step("open the network namespace of", "init", error))?;
+        net::attach(spec.net, stack.as_fd())?;
+    }
+    let _guise = Guise::put_on(spec.ids.base)?;
+    let tree = Tree::new(rootfs::mount_root(spec.pool, spec.layers, user)?);
+    rootfs::mount_dev(&tree, user, spec.ids.base, spec.shm, spec.devices)?;
+    if spec.run {
+        rootfs::mount_run(&tree, user)?;
+    }
+    rootfs::bind_all(&tree, spec.binds, user)?;
+    if let Some(program) = &spec.minimal_init {
+        rootfs::bind_program(&tree, program)?;
+    }
+    rootfs::lay_over(&tree, spec.files)?;
+    if let Some(socket) = spec.notify {
+        rootfs::bind_socket(&tree, socket, NOTIFY)?;
+    }
+    let pids = process::pid_namespace(init)
+        .map_err(|error| Error::step("open the pid namespace of", "init", error))?;
+    launcher.wait_ready()?;
+    let mut joined = flags::NEWIPC | flags::NEWCGROUP;
+    if own_stack(spec.net) {
+        joined |= flags::NEWNET;
+    }
+    process::join(init, joined)
+        .map_err(|error| Error::step("join the namespaces of", "init", error))?;
+    if own_stack(spec.net) {
+        net::configure_inside(spec.net)?;
+    }
+    let api = Api {
+        masked_files: crate::security::MASKED_FILES,
+        masked_folders: crate::security::MASKED_DIRS,
+        host_network: !own_stack(spec.net),
+    };
+    rootfs::mount_api(&tree, pids.as_fd(), &api)?;
+    pivot(&tree)
+}
+
+/// Makes the tree the root of this mount namespace, init's as well, and drops the host's.
+fn pivot(tree: &Tree) -> Result<()> {
+    fchdir(tree.root()).map_err(|errno| Error::step("enter", "the guest's root", errno))?;
+    pivot_root(".", ".").map_err(|errno| Error::step("pivot into", "the guest's root", errno))?;
+    unmount(".", UnmountFlags::DETACH)
+        .map_err(|errno| Error::step("drop", "the host's root", errno))
+}
+
+fn own_stack(net: &net::Plan) -> bool {
+    net.mode != NetMode::Host
+}

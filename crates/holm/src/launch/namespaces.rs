@@ -1,0 +1,100 @@
+use std::fs;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use holm_sys::mount::make_all_private;
+use holm_sys::process::{self, Clone, flags};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{Error, Result};
+use crate::pool::Ids;
+
+/// The launcher's own namespaces, to return to.
+#[derive(Debug)]
+pub struct HostNamespaces {
+    kept: [(OwnedFd, LinkNameSpaceType); 5],
+}
+
+impl HostNamespaces {
+    /// Opens those that a launch leaves.
+    pub fn keep() -> Result<Self> {
+        let open = |name: &str, kind| -> Result<(OwnedFd, LinkNameSpaceType)> {
+            let path = format!("/proc/self/ns/{name}");
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let fd = openat(CWD, &path, flags, Mode::empty())
+                .map_err(|errno| Error::step("open", &path, errno))?;
+            Ok((fd, kind))
+        };
+        Ok(Self {
+            kept: [
+                open("mnt", LinkNameSpaceType::Mount)?,
+                open("time", LinkNameSpaceType::Time)?,
+                open("net", LinkNameSpaceType::Network)?,
+                open("ipc", LinkNameSpaceType::InterProcessCommunication)?,
+                open("cgroup", LinkNameSpaceType::ControlGroup)?,
+            ],
+        })
+    }
+
+    /// Returns to them. The root and the working folder are the host's again.
+    pub fn restore(self) -> Result<()> {
+        for (fd, kind) in &self.kept {
+            move_into_link_name_space(fd.as_fd(), Some(*kind))
+                .map_err(|errno| Error::step("return to", "the host's namespaces", errno))?;
+        }
+        Ok(())
+    }
+}
+
+/// Leaves the host's mount namespace for a private copy, and sets the children's clocks to zero.
+///
+/// The time namespace belongs to the host's user namespace, like the mounts: the guest's root has
+/// no say over it.
+pub fn leave_host() -> Result<()> {
+    process::unshare(flags::NEWNS | flags::NEWTIME)
+        .map_err(|error| Error::step("unshare", "the mount and time namespaces", error))?;
+    make_all_private().map_err(|error| Error::step("make private", "the mounts", error))?;
+    let monotonic = clock_gettime(ClockId::Monotonic).tv_sec;
+    let boottime = clock_gettime(ClockId::Boottime).tv_sec;
+    let offsets = format!("monotonic -{monotonic} 0\nboottime -{boottime} 0\n");
+    fs::write("/proc/self/timens_offsets", offsets)
+        .map_err(|error| Error::step("write", "/proc/self/timens_offsets", error))
+}
+
+/// Gives a new user namespace its ids.
+pub fn map_ids(pid: i32, ids: Ids) -> Result<()> {
+    for kind in ["uid", "gid"] {
+        let path = format!("/proc/{pid}/{kind}_map");
+        fs::write(&path, ids.map()).map_err(|error| Error::step("write", &path, error))?;
+    }
+    Ok(())
+}
+
+/// Runs `work` in a child that is in `pid_namespace`, and waits for it.
+pub fn in_pid_namespace<E: std::fmt::Display>(
+    pid_namespace: BorrowedFd<'_>,
+    work: impl FnOnce() -> std::result::Result<(), E>,
+) -> std::io::Result<()> {
+    let kind = Some(LinkNameSpaceType::ProcessID);
+    let own = openat(CWD, "/proc/self/ns/pid", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    move_into_link_name_space(pid_namespace, kind)?;
+    let child = process::clone(0, None);
+    if matches!(child, Ok(Clone::Child)) {
+        process::exit_now(match work() {
+            Ok(()) => 0,
+            Err(error) => {
+                eprintln!("holm: {error}");
+                1
+            }
+        });
+    }
+    move_into_link_name_space(own.as_fd(), kind)?;
+    let Clone::Parent { pidfd, .. } = child? else { unreachable!("the child has exited") };
+    let status = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED)?;
+    match status.and_then(|status| status.exit_status()) {
+        Some(0) => Ok(()),
+        _ => Err(std::io::Error::other("the child sent into the guest's pid namespace failed")),
+    }
+}

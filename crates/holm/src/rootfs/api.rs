@@ -1,0 +1,96 @@
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use holm_sys::mount::{self, attr};
+use rustix::fs::CWD;
+use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
+
+use super::{Error, Filesystem, Point, Result, Tree};
+
+/// What the kernel's own filesystems show, and what is covered of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Api<'a> {
+    /// Files below /proc and /sys that read as empty.
+    pub masked_files: &'a [&'a str],
+    /// Folders below /proc and /sys that are empty.
+    pub masked_folders: &'a [&'a str],
+    /// The guest has the host's network stack: the kernel lets nobody mount a sysfs there, so the
+    /// host's is bound, read-only.
+    pub host_network: bool,
+}
+
+/// Nothing on the kernel's filesystems is a program or a device.
+const QUIET: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
+    .union(MountAttrFlags::MOUNT_ATTR_NODEV)
+    .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
+
+/// Mounts /proc, /sys, /sys/fs/cgroup and /dev/mqueue.
+///
+/// The caller has joined the ipc, cgroup and network namespaces of the guest's init, still has its
+/// own mount namespace, and hands in init's pid namespace.
+pub fn mount_api(tree: &Tree, pid_namespace: BorrowedFd<'_>, api: &Api<'_>) -> Result<()> {
+    attach_proc(tree, pid_namespace, Path::new("/proc"))?;
+    let sys = if api.host_network {
+        host_sys()?
+    } else {
+        // Read-only: systemd takes that for the mark of a container, and starts no udevd.
+        let read_only = QUIET | MountAttrFlags::MOUNT_ATTR_RDONLY;
+        Filesystem::open("sysfs")?.mount(read_only)?
+    };
+    tree.attach(&sys, Path::new("/sys"), Point::Folder, false)?;
+    let cgroup = Filesystem::open("cgroup2")?.flag("nsdelegate")?.mount(QUIET)?;
+    tree.attach(&cgroup, Path::new("/sys/fs/cgroup"), Point::Folder, false)?;
+    let mqueue = Filesystem::open("mqueue")?.mount(QUIET)?;
+    tree.attach(&mqueue, Path::new("/dev/mqueue"), Point::Folder, false)?;
+
+    // The kernel lets a process mount proc or sysfs only where it already sees one that nothing
+    // covers: without these, containers in the guest and units with ProtectProc= could not start.
+    attach_proc(tree, pid_namespace, Path::new("/dev/.holm/proc"))?;
+    if !api.host_network {
+        let sys = Filesystem::open("sysfs")?.mount(QUIET)?;
+        tree.attach(&sys, Path::new("/dev/.holm/sys"), Point::Folder, false)?;
+    }
+    mask(tree, api)
+}
+
+fn mask(tree: &Tree, api: &Api<'_>) -> Result<()> {
+    let quiet = attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC;
+    for file in api.masked_files.iter().map(Path::new).filter(|file| tree.exists(file)) {
+        let null = tree
+            .open(Path::new("/dev/null"), false)
+            .map_err(|errno| Error::io("open the guest's", "/dev/null", errno))?;
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH;
+        let empty = open_tree(&null, "", flags).map_err(|errno| Error::io("cover", file, errno))?;
+        // A device node can be opened here: null is harmless, and nodev would make it unreadable.
+        mount::set_attributes(empty.as_fd(), quiet & !attr::NODEV, 0)
+            .map_err(|error| Error::io("cover", file, error))?;
+        tree.attach(&empty, file, Point::File, false)?;
+    }
+    for folder in api.masked_folders.iter().map(Path::new).filter(|folder| tree.exists(folder)) {
+        let empty = Filesystem::open("tmpfs")?.set("mode", "0555")?.set("nr_inodes", "2")?;
+        let empty = empty.mount(QUIET | MountAttrFlags::MOUNT_ATTR_RDONLY)?;
+        tree.attach(&empty, folder, Point::Folder, false)?;
+    }
+    Ok(())
+}
+
+/// Mounts a proc of `pid_namespace`. Deletable at Linux 6.17: older ones show the pid namespace of the
+/// process that mounts, so a child is sent there.
+fn attach_proc(tree: &Tree, pid_namespace: BorrowedFd<'_>, on: &Path) -> Result<()> {
+    if let Some(proc) = Filesystem::open("proc")?.fd("pidns", pid_namespace) {
+        return tree.attach(&proc.mount(QUIET)?, on, Point::Folder, false);
+    }
+    let mount = || tree.attach(&Filesystem::open("proc")?.mount(QUIET)?, on, Point::Folder, false);
+    crate::launch::in_pid_namespace(pid_namespace, mount)
+        .map_err(|error| Error::io("mount a proc on the guest's", on, error))
+}
+
+fn host_sys() -> Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let sys = open_tree(CWD, "/sys", flags).map_err(|errno| Error::io("open", "/sys", errno))?;
+    mount::set_attributes(sys.as_fd(), attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC, 0)
+        .map_err(|error| Error::io("make read-only", "/sys", error))?;
+    Ok(sys)
+}

@@ -1,0 +1,115 @@
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, makedev, mkdirat, mknodat, symlinkat};
+use rustix::mount::MountAttrFlags;
+use rustix::process::umask;
+
+use super::{Error, Filesystem, Point, Result, Tree, memory};
+
+/// The nodes of every guest: name, major and minor number (Documentation/admin-guide/devices.txt).
+const NODES: [(&str, u32, u32); 6] = [
+    ("null", 1, 3),
+    ("zero", 1, 5),
+    ("full", 1, 7),
+    ("random", 1, 8),
+    ("urandom", 1, 9),
+    ("tty", 5, 0),
+];
+
+const LINKS: [(&str, &str); 6] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+    // The first terminal of the guest's devpts is its console.
+    ("console", "pts/0"),
+];
+
+/// Folders with their modes. `.holm` is for Holm's own and closed to all but guest root.
+const FOLDERS: [(&str, u32); 6] = [
+    ("pts", 0o755),
+    ("shm", 0o1777),
+    ("mqueue", 0o1777),
+    (".holm", 0o700),
+    (".holm/proc", 0o555),
+    (".holm/sys", 0o555),
+];
+
+/// The group that owns terminals (tty in every distribution).
+const TTY_GROUP: u32 = 5;
+
+/// Mounts the guest's /dev, /dev/pts and /dev/shm (of `shm` bytes).
+///
+/// `devices` are nodes of the host, by name, that the guest shall have too. `base` is the host's id of
+/// guest root: devpts knows no mapping and has to be told the host's number of the group.
+pub fn mount_dev(
+    tree: &Tree,
+    user_namespace: BorrowedFd<'_>,
+    base: u32,
+    shm: u64,
+    devices: &[PathBuf],
+) -> Result<()> {
+    let nosuid_noexec = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let small = [("size", "1m"), ("nr_inodes", "1k")];
+    let dev = memory("0755", &small, nosuid_noexec, user_namespace)?;
+    let before = umask(Mode::empty());
+    let filled = fill(&dev, devices);
+    umask(before);
+    filled?;
+    tree.attach(&dev, Path::new("/dev"), Point::Folder, false)?;
+
+    let pts = Filesystem::open("devpts")?
+        .set("mode", "620")?
+        .set("ptmxmode", "666")?
+        .set("gid", (base + TTY_GROUP).to_string())?
+        .mount(nosuid_noexec)?;
+    tree.attach(&pts, Path::new("/dev/pts"), Point::Folder, false)?;
+
+    let nosuid_nodev = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let shm = memory("1777", &[("size", &shm.to_string())], nosuid_nodev, user_namespace)?;
+    tree.attach(&shm, Path::new("/dev/shm"), Point::Folder, false)
+}
+
+fn fill(dev: &OwnedFd, devices: &[PathBuf]) -> Result<()> {
+    let mode = |mode| Mode::from_raw_mode(mode);
+    for (name, major, minor) in NODES {
+        mknodat(dev, name, FileType::CharacterDevice, mode(0o666), makedev(major, minor))
+            .map_err(|errno| Error::io("make the guest's device", name, errno))?;
+    }
+    for (name, bits) in FOLDERS {
+        mkdirat(dev, name, mode(bits))
+            .map_err(|errno| Error::io("make the guest's /dev folder", name, errno))?;
+    }
+    for (name, target) in LINKS {
+        symlinkat(target, dev, name)
+            .map_err(|errno| Error::io("make the guest's /dev link", name, errno))?;
+    }
+    devices.iter().try_for_each(|device| pass(dev, device))
+}
+
+/// Makes the node of a host device for the guest, open to guest root and its group.
+fn pass(dev: &OwnedFd, device: &Path) -> Result<()> {
+    let refuse =
+        |reason: &str| Error::Source { path: device.to_owned(), reason: reason.to_owned() };
+    let host = std::fs::symlink_metadata(device)
+        .map_err(|error| refuse(&format!("{error}; see `devices` in guest.toml")))?;
+    let kind = match host.file_type() {
+        kind if kind.is_char_device() => FileType::CharacterDevice,
+        kind if kind.is_block_device() => FileType::BlockDevice,
+        _ => return Err(refuse("it is not a device node; see `devices` in guest.toml")),
+    };
+    let inside = device.strip_prefix("/dev").map_err(|_| refuse("it does not lie below /dev"))?;
+    for folder in inside.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
+        match mkdirat(dev, folder, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(errno) => return Err(Error::io("make the guest's /dev folder", folder, errno)),
+        }
+    }
+    // Whoever passes a device trusts the guest's root with it; others inside get what they have outside.
+    let bits = Mode::from_raw_mode((host.mode() & 0o666) | 0o660);
+    mknodat(dev, inside, kind, bits, host.rdev())
+        .map_err(|errno| Error::io("make the guest's device", device, errno))
+}

@@ -1,0 +1,71 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What can go wrong while a guest's mounts are made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel refused a filesystem, and may have said why.
+    #[error("cannot mount {kind}{}", said(log))]
+    Mount {
+        /// The filesystem's type, and what it is for.
+        kind: String,
+        /// What the kernel wrote into the mount's own message log.
+        log: String,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// The overlay came up read-only, which the kernel does not call an error.
+    #[error(
+        "the guest's root came up read-only: {} cannot hold a private layer; \
+         put the Holm root on ext4, XFS or btrfs (`holm doctor` tells)",
+        disk.display()
+    )]
+    ReadOnly {
+        /// The private layer's folder.
+        disk: PathBuf,
+    },
+    /// The guest's own files are in the way of a mount.
+    #[error(
+        "cannot mount on {} in the guest: {reason}; \
+         move it away (`holm start --keep` is of no help, mount the private layer: see docs/troubleshooting.md)",
+        path.display()
+    )]
+    Point {
+        /// The path in the guest.
+        path: PathBuf,
+        /// What is in the way.
+        reason: String,
+    },
+    /// A host path that is to be seen in the guest cannot be.
+    #[error("cannot bind {}: {reason}", path.display())]
+    Source {
+        /// The path on the host.
+        path: PathBuf,
+        /// Why not, and what to do.
+        reason: String,
+    },
+    /// Another system call failed.
+    #[error("cannot {what} {}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The kernel's error.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(
+        what: &'static str,
+        path: impl AsRef<Path>,
+        source: impl Into<io::Error>,
+    ) -> Self {
+        Self::Io { what, path: path.as_ref().to_owned(), source: source.into() }
+    }
+}
+
+fn said(log: &str) -> String {
+    if log.is_empty() { String::new() } else { format!(" (the kernel says: {log})") }
+}

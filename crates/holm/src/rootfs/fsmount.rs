@@ -1,0 +1,108 @@
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use holm_sys::mount;
+use rustix::fs::CWD;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_fd,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, open_tree,
+};
+
+use super::{Error, Result};
+
+/// A filesystem that is being configured, and then mounted nowhere yet.
+///
+/// A failing step carries the kernel's own words, which it keeps in the context's message log.
+#[derive(Debug)]
+pub struct Filesystem {
+    context: OwnedFd,
+    kind: &'static str,
+}
+
+impl Filesystem {
+    /// Begins a filesystem of type `kind`.
+    pub fn open(kind: &'static str) -> Result<Self> {
+        let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| Error::Mount {
+            kind: kind.to_owned(),
+            log: "this kernel does not have it".to_owned(),
+            source: errno.into(),
+        })?;
+        Ok(Self { context, kind })
+    }
+
+    /// Sets an option to a value.
+    pub fn set(self, key: &str, value: impl rustix::path::Arg) -> Result<Self> {
+        let result = fsconfig_set_string(self.context.as_fd(), key, value);
+        self.check(result)
+    }
+
+    /// Sets an option that has no value.
+    pub fn flag(self, key: &str) -> Result<Self> {
+        let result = fsconfig_set_flag(self.context.as_fd(), key);
+        self.check(result)
+    }
+
+    /// Sets an option to a descriptor; `None` when this kernel has no such option.
+    pub fn fd(self, key: &str, value: BorrowedFd<'_>) -> Option<Self> {
+        fsconfig_set_fd(self.context.as_fd(), key, value).is_ok().then_some(self)
+    }
+
+    /// Makes the filesystem and a mount of it that is attached nowhere.
+    pub fn mount(self, attributes: MountAttrFlags) -> Result<OwnedFd> {
+        let result = fsconfig_create(self.context.as_fd());
+        let this = self.check(result)?;
+        match fsmount(this.context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes) {
+            Ok(mount) => Ok(mount),
+            Err(errno) => Err(this.refused(errno)),
+        }
+    }
+
+    fn check(self, result: rustix::io::Result<()>) -> Result<Self> {
+        match result {
+            Ok(()) => Ok(self),
+            Err(errno) => Err(self.refused(errno)),
+        }
+    }
+
+    fn refused(&self, errno: rustix::io::Errno) -> Error {
+        let mut log = Vec::new();
+        let mut line = [0; 512];
+        while let Ok(length @ 1..) = rustix::io::read(&self.context, &mut line) {
+            let text = String::from_utf8_lossy(&line[..length]);
+            // A line is "e text": an error, a warning or a notice.
+            log.push(text.get(2..).unwrap_or(&text).trim().to_owned());
+        }
+        Error::Mount { kind: self.kind.to_owned(), log: log.join("; "), source: errno.into() }
+    }
+}
+
+/// A tmpfs of the guest's, attached nowhere: its root belongs to the guest's root and has `mode`.
+/// `options` are the kernel's (`size`, `nr_inodes`).
+pub fn memory(
+    mode: &str,
+    options: &[(&str, &str)],
+    attributes: MountAttrFlags,
+    user_namespace: BorrowedFd<'_>,
+) -> Result<OwnedFd> {
+    // Id 0 before the mapping: without it the root would belong to the maker's id, which means nothing
+    // after the mapping.
+    let mut memory =
+        Filesystem::open("tmpfs")?.set("mode", mode)?.set("uid", "0")?.set("gid", "0")?;
+    for (key, value) in options {
+        memory = memory.set(key, *value)?;
+    }
+    let memory = memory.mount(attributes)?;
+    mount::map_ids(memory.as_fd(), user_namespace)
+        .map_err(|error| Error::io("map the owners of", "a tmpfs", error))?;
+    Ok(memory)
+}
+
+/// A copy of the mount at `path` (of its part below `path`, to be exact), attached nowhere, whose
+/// owners appear as `user_namespace` maps them.
+pub fn clone_tree(path: &Path, user_namespace: BorrowedFd<'_>) -> Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let tree = open_tree(CWD, path, flags).map_err(|errno| Error::io("open", path, errno))?;
+    mount::map_ids(tree.as_fd(), user_namespace)
+        .map_err(|error| Error::io("map the owners of", path, error))?;
+    Ok(tree)
+}
