@@ -41,7 +41,9 @@ pub fn run(args: &[OsString]) -> ExitCode {
         Err(e) => return usage(&e, json),
     };
     let Some((_, inner)) = matches.subcommand() else { return ExitCode::from(WRONG_USAGE) };
-    let context = context(inner);
+    // Options after a verb's own verb (`holm base ls --json`) are known to the innermost only.
+    let innermost = std::iter::successors(Some(inner), |m| m.subcommand().map(|(_, m)| m)).last();
+    let context = context(innermost.unwrap_or(inner));
     match (verb.run)(&context, inner) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => failure::show(&failure, context.json, context.colour_errors),

@@ -21,8 +21,8 @@ const PACKAGES: [&str; 6] =
     ["dbus", "iproute2", "iputils-ping", "libpam-systemd", "netbase", "procps"];
 /// The init of a base whose packages bring none.
 const INIT: &str = "systemd-sysv";
-/// Packages that bring another.
-const INITS: [&str; 4] = ["systemd-sysv", "sysvinit-core", "runit-init", "openrc"];
+/// Packages that bring another, with which systemd's sessions do not work.
+const OTHER_INITS: [&str; 3] = ["sysvinit-core", "runit-init", "openrc"];
 
 /// Installs `suite` into a new folder below `stage` and returns that.
 pub fn run(
@@ -45,8 +45,7 @@ pub fn run(
 /// All packages to install, for `--include`.
 fn include(packages: &[String]) -> String {
     let mut all: Vec<&str> = PACKAGES.to_vec();
-    if packages.iter().any(|p| INITS.contains(&p.as_str())) {
-        // Sessions by systemd need systemd as init.
+    if packages.iter().any(|p| OTHER_INITS.contains(&p.as_str())) {
         all.retain(|p| *p != "libpam-systemd");
     } else {
         all.push(INIT);

@@ -25,7 +25,9 @@ impl Report {
             return;
         }
         self.last = Some((phase, Instant::now()));
-        let progress = Progress { phase, done, total, note: note.to_owned() };
+        // Names in an archive may hold anything, also what a terminal obeys.
+        let note = note.chars().filter(|c| !c.is_control()).collect();
+        let progress = Progress { phase, done, total, note };
         if let Ok(line) = serde_json::to_string(&progress) {
             // If nobody listens any more, the base is still wanted.
             let _ = writeln!(std::io::stdout(), "{line}");

@@ -67,7 +67,8 @@ pub(super) fn want(pool: &Pool) -> Result<(), Error> {
 /// Removes unused objects if that is due and no import goes on.
 pub(super) fn run(pool: &Pool) -> Result<(), Error> {
     let objects = pool.objects_dir();
-    if !objects.join(".gc").exists() {
+    // Through a link a store may serve other roots too, and what they use is not known here.
+    if !objects.join(".gc").exists() || objects.is_symlink() {
         return Ok(());
     }
     let _lock = match lock_dir(&objects, FlockOperation::NonBlockingLockExclusive) {

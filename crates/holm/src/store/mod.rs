@@ -141,8 +141,9 @@ pub fn load(pool: &Pool, name: &Name) -> Result<Base, Error> {
     Ok(Base { name: name.clone(), image: dir.join("image"), meta })
 }
 
-/// All bases, sorted by name, with `own_bytes` as it is now.
+/// All bases, sorted by name, with `own_bytes` as it is now; repairs what a killed import left.
 pub fn list(pool: &Pool) -> Result<Vec<Base>, Error> {
+    clean(pool)?;
     let names = pool.bases()?;
     let mut bases = Vec::with_capacity(names.len());
     for name in &names {

@@ -128,7 +128,7 @@ pub(super) fn retire(bases: &Path, dir: &Path) -> Result<PathBuf, Error> {
 
 /// Opens the folder `dir` and locks it for as long as the descriptor lives.
 pub(super) fn lock_dir(dir: &Path, operation: FlockOperation) -> Result<File, Error> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let fd = open(dir, flags, Mode::empty()).map_err(|e| Error::io("open", dir)(e.into()))?;
     flock(&fd, operation).map_err(|e| Error::io("lock", dir)(e.into()))?;
     Ok(fd.into())
