@@ -21,7 +21,8 @@ const PLAIN_HOSTNAME: &[&str] =
 
 /// Makes a guest's host keys, which must not be those that came with its base.
 ///
-/// Done before ssh for the first time, and again if it was cut short: the stamp goes last.
+/// Done before ssh for the first time, and again if it was cut short: the stamp goes last. No RSA key,
+/// which takes seconds of a slow machine's time; every client since OpenSSH 6.5 (2014) knows the others.
 const SSH_KEYS: &str = "\
 [Unit]
 Description=Make this guest's own SSH host keys
@@ -33,7 +34,8 @@ Before=ssh.service ssh.socket sshd.service sshd.socket
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=/bin/sh -c 'rm -f /etc/ssh/ssh_host_*_key /etc/ssh/ssh_host_*_key.pub'
-ExecStart=/usr/bin/ssh-keygen -A
+ExecStart=/usr/bin/ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key
+ExecStart=/usr/bin/ssh-keygen -q -t ecdsa -N '' -f /etc/ssh/ssh_host_ecdsa_key
 ExecStart=/bin/rm /etc/ssh/.holm-make-host-keys
 ";
 
@@ -49,6 +51,7 @@ pub fn files(version: u32, overlay: &Overlay<'_>) -> Vec<File> {
         [MASKED, old, getty].concat().iter().map(|name| File::link(&unit(name), "/dev/null")),
     );
 
+    // Of two drop-ins with one name only the more specific counts, so they have different ones.
     if version >= MEMORY_PRESSURE {
         files.push(folder(&unit("service.d")));
         let text =
@@ -59,7 +62,7 @@ pub fn files(version: u32, overlay: &Overlay<'_>) -> Vec<File> {
         files.push(folder(&unit(&format!("{name}.service.d"))));
         let text =
             "# A nested uts namespace cannot be checkpointed.\n[Service]\nProtectHostname=no\n";
-        files.push(File::text(&unit(&format!("{name}.service.d/10-holm.conf")), text));
+        files.push(File::text(&unit(&format!("{name}.service.d/10-holm-hostname.conf")), text));
     }
 
     files.push(File::text(&unit("holm-ssh-host-keys.service"), SSH_KEYS));
