@@ -3,9 +3,9 @@
 
 pub mod cgroup;
 pub mod config;
-pub mod host;
 pub mod exec;
 pub mod guest;
+pub mod host;
 pub mod launch;
 pub mod monitor;
 pub mod net;

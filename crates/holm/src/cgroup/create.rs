@@ -6,9 +6,10 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid, chownat, mkdirat, openat};
 use rustix::io::Errno;
 
+use super::check::limit_error;
 use super::files::{DIR_MODE, make, make_and_open, open_dir, read_file, write_file};
 use super::layout::{Controller, Layout, open_root};
-use super::limits::{Limits, Setting};
+use super::limits::{Limits, Setting, parse_list};
 use super::{Error, GUEST, GuestCgroup, Result, walk};
 
 /// Cgroups that a guest may make. A systemd guest has about 100 and each nested container a few. The
@@ -109,45 +110,16 @@ pub(super) fn write_v2(
         }
         written => written,
     };
-    written.map_err(|e| limit_error(setting, path, value, e))
-}
-
-/// Tells a limit that the kernel cannot enforce from a value it does not like.
-pub(super) fn limit_error(setting: &Setting, path: &str, value: &str, e: Errno) -> Error {
-    let key = setting.key;
-    let why = match (e, key) {
-        (Errno::NOENT, "memory.swap") => {
-            "the kernel does not account swap; boot it with swapaccount=1 and CONFIG_SWAP"
-                .to_owned()
+    written.map_err(|e| limit_error(setting, path, value, e))?;
+    if setting.controller == Controller::Cpuset {
+        // v2 takes CPUs that are not there, and falls back on the parent's where none is.
+        let effective = read_file(dir, "cpuset.cpus.effective")
+            .map_err(|e| limit_error(setting, path, value, e))?;
+        if parse_list(effective.trim()).ok() != parse_list(value).ok() {
+            return Err(limit_error(setting, path, value, Errno::RANGE));
         }
-        (Errno::NOENT, _) => {
-            format!("the kernel's {} controller has no {}", setting.controller.name(), setting.file)
-        }
-        (Errno::BUSY, "memory.limit" | "memory.swap") => {
-            let why =
-                "the guest uses more than that now and not enough of it can be dropped".to_owned();
-            return Error::Invalid { key, value: value.to_owned(), why };
-        }
-        (Errno::RANGE | Errno::INVAL | Errno::ACCESS, "cpu.set") => {
-            let why = "not all of these CPUs exist here; /sys/fs/cgroup/cpuset.cpus.effective or lscpu shows those that do".to_owned();
-            return Error::Invalid { key, value: value.to_owned(), why };
-        }
-        _ => {
-            return Error::Limit {
-                key,
-                value: value.to_owned(),
-                path: format!("{path}/{}", setting.file),
-                source: e,
-            };
-        }
-    };
-    Error::Unsupported { key, why }
-}
-
-/// A limit below what a running guest holds on to.
-pub(super) fn in_use(key: &'static str, value: &str) -> Error {
-    let why = "the guest uses more than that now, and not enough of it can be dropped or swapped out; a lower limit would end its processes";
-    Error::Invalid { key, value: value.to_owned(), why: why.to_owned() }
+    }
+    Ok(())
 }
 
 /// Lets the guest use the common controllers for its own services (systemd wants them).
@@ -256,30 +228,6 @@ impl GuestCgroup {
             }
         }
         Ok(tasks)
-    }
-}
-
-impl Limits {
-    /// The settings with a value that go to v1 here; an error for a value that has no controller at all.
-    pub(super) fn v1_wanted(&self, layout: &Layout) -> Result<Vec<Setting>> {
-        for setting in self.v2() {
-            if setting.value.is_some() && layout.has(setting.controller).is_none() {
-                let name = setting.controller.name();
-                let why = format!(
-                    "there is no {name} cgroup controller; the kernel may lack it or have it disabled (cgroup_disable= on its command line)"
-                );
-                return Err(Error::Unsupported { key: setting.key, why });
-            }
-        }
-        if Controller::ALL
-            .into_iter()
-            .all(|controller| layout.on_v2(controller) || layout.v1(controller).is_none())
-        {
-            return Ok(Vec::new());
-        }
-        let on_v1 =
-            |setting: &Setting| setting.value.is_some() && !layout.on_v2(setting.controller);
-        Ok(self.v1()?.into_iter().filter(on_v1).collect())
     }
 }
 

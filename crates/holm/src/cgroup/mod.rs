@@ -11,6 +11,7 @@
 //! those v1 hierarchies whose controller carries a limit of the guest, and in no other: putting a
 //! process into a v1 group costs time at every start.
 
+mod check;
 mod create;
 mod error;
 mod events;

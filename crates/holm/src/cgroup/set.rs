@@ -7,7 +7,8 @@ use std::path::Path;
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
-use super::create::{in_use, limit_error, make_v1_dir, write_v2};
+use super::check::{in_use, limit_error};
+use super::create::{make_v1_dir, write_v2};
 use super::files::{open_dir, read_file, write_file};
 use super::layout::{Controller, open_root};
 use super::limits::{Limits, Setting};
@@ -30,13 +31,13 @@ impl GuestCgroup {
                 }
                 write_v2(&self.layout, group, &self.path, &self.dir, setting)?;
             } else {
-                self.tell(setting, write_file(&self.dir, setting.file, setting.none))?;
+                self.tell(setting, write_setting(&self.dir, setting))?;
             }
         }
         if self.layout.v1_roots().is_empty() {
             return Ok(());
         }
-        let settings = limits.v1()?;
+        let settings = limits.v1();
         for root in self.layout.v1_roots() {
             let here: Vec<&Setting> =
                 settings.iter().filter(|setting| self.on_v1_root(setting, root)).collect();
@@ -106,13 +107,13 @@ impl GuestCgroup {
     fn write_v1(&self, dir: &OwnedFd, settings: &[&Setting]) -> Result<()> {
         let mut refused = Vec::new();
         for setting in settings {
-            match write_v1_setting(dir, setting) {
+            match write_setting(dir, setting) {
                 Err(Errno::INVAL) => refused.push(*setting),
                 result => self.tell(setting, result)?,
             }
         }
         for setting in refused {
-            self.tell(setting, write_v1_setting(dir, setting))?;
+            self.tell(setting, write_setting(dir, setting))?;
         }
         Ok(())
     }
@@ -169,14 +170,15 @@ fn held_by(pid: i32) -> u64 {
     kib("RssAnon:").unwrap_or(0) * 1024
 }
 
-fn write_v1_setting(dir: &OwnedFd, setting: &Setting) -> rustix::io::Result<()> {
-    match (&setting.value, setting.file) {
-        (Some(value), file) => write_file(dir, file, value),
-        // No set: the CPUs of the parent.
-        (None, "cpuset.cpus") => match read_file(dir, "../cpuset.cpus") {
-            Ok(all) => write_file(dir, "cpuset.cpus", all.trim()),
-            Err(e) => Err(e),
-        },
-        (None, file) => write_file(dir, file, setting.none),
+/// Writes a limit, or lifts it.
+fn write_setting(dir: &OwnedFd, setting: &Setting) -> rustix::io::Result<()> {
+    match (&setting.value, setting.controller) {
+        (Some(value), _) => write_file(dir, setting.file, value),
+        // With processes inside, a set of CPUs cannot be emptied (ENOSPC): all that the parent has, then.
+        (None, Controller::Cpuset) if read_file(dir, setting.file)?.trim().is_empty() => Ok(()),
+        (None, Controller::Cpuset) => {
+            write_file(dir, setting.file, read_file(dir, setting.none)?.trim())
+        }
+        (None, _) => write_file(dir, setting.file, setting.none),
     }
 }

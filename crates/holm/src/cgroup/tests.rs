@@ -136,7 +136,7 @@ fn v2_values() {
 
 #[test]
 fn v1_values() {
-    let settings = full().v1().unwrap();
+    let settings = full().v1();
     let expected = [
         ("cpu.shares", "3072"),
         ("cpu.cfs_quota_us", "150000"),
@@ -146,18 +146,17 @@ fn v1_values() {
         ("pids.max", "200"),
     ];
     assert_eq!(written(&settings), expected);
-    assert_eq!(
-        Limits { swap: Some(0), ..full() }.v1().unwrap()[4].value.as_deref(),
-        Some("536870912")
-    );
+    assert_eq!(Limits { swap: Some(0), ..full() }.v1()[4].value.as_deref(), Some("536870912"));
     let smallest = Limits { cpu_share: Some(1), ..Limits::default() };
-    assert_eq!(written(&smallest.v1().unwrap()), [("cpu.shares", "10")]);
+    assert_eq!(written(&smallest.v1()), [("cpu.shares", "10")]);
 }
 
 #[test]
 fn v1_swap_needs_memory() {
-    let error = Limits { memory: None, ..full() }.v1().unwrap_err();
+    let limits = Limits { memory: None, ..full() };
+    let error = limits.v1_wanted(&layout(HYBRID_ALONE, "")).unwrap_err();
     assert!(matches!(error, Error::Unsupported { key: "memory.swap", .. }), "{error}");
+    assert!(limits.v1_wanted(&layout(PURE, "cpu cpuset memory pids")).unwrap().is_empty());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// More than anything here takes on an emulated machine.
-pub const SOON: Duration = Duration::from_secs(60);
+pub const SOON: Duration = Duration::from_mins(1);
 /// Guest root on the host.
 pub const OWNER: (u32, u32) = (400_000, 500_000);
 
@@ -93,10 +93,10 @@ impl Worker {
         let tasks =
             cgroup.v1_tasks().iter().map(|file| format!("/proc/{me}/fd/{}", file.as_raw_fd()));
         let guest = format!("/proc/{me}/fd/{}/cgroup.procs", cgroup.guest_fd().as_raw_fd());
-        let enter: String =
-            tasks.chain([guest]).map(|file| format!("echo 0 >{file} || exit\n")).collect();
+        let enter = tasks.chain([guest]).map(|file| format!("echo 0 >{file} || exit"));
+        let enter = enter.collect::<Vec<_>>().join("\n");
         let mut child = Command::new("bash")
-            .args(["-c", &format!("{enter}echo inside\n{script}")])
+            .args(["-c", &format!("{enter}\necho inside\n{script}")])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -3,7 +3,7 @@
 use super::group::{Group, Worker, until};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
-use holm::cgroup::{Controller, Error, Limits};
+use holm::cgroup::{Controller, Error, GuestCgroup, Limits};
 use std::process::Command;
 
 pub const TESTS: &[Test] = &[
@@ -39,6 +39,9 @@ fn written_as_asked(_: &mut Sandbox) {
     );
     assert_eq!(group.read(Pids, "pids.max", "pids.max"), "30");
     assert_eq!(cgroup.v1_tasks().len(), if pure { 0 } else { group.v1_dirs().len() });
+    let opened = GuestCgroup::open(&group.layout, &group.name, "g").unwrap().unwrap();
+    assert_eq!(opened.open_v1_tasks().unwrap().len(), cgroup.v1_tasks().len());
+    limits.check_host(&group.layout).unwrap();
     let worker = Worker::start(&cgroup, "read");
     let usage = cgroup.usage().unwrap();
     assert_eq!(usage.pids, Some(1));
@@ -132,6 +135,8 @@ fn refused_with_a_reason(_: &mut Sandbox) {
         ));
     }
     for (limits, key, why) in cases {
+        let before = limits.check_host(&group.layout).unwrap_err().to_string();
+        assert!(before.contains(key), "{before}");
         let error = group.try_create(&limits).unwrap_err();
         assert!(matches!(error, Error::Invalid { .. } | Error::Unsupported { .. }), "{error}");
         let text = error.to_string();

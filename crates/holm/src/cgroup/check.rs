@@ -1,0 +1,146 @@
+//! Which limits make sense, and which this host can enforce.
+
+use rustix::fs::{Access, CWD, access};
+use rustix::io::Errno;
+
+use super::files::read_file;
+use super::layout::{Controller, Layout};
+use super::limits::{Limits, PERIOD, Setting, parse_list};
+use super::{Error, Result};
+
+/// The smallest quota that the kernel takes, in microseconds (`min_cfs_quota_period`).
+const QUOTA_MIN: f64 = 1_000.0;
+/// Below this no init starts: what the kernel itself charges for a process (page tables, stacks, the
+/// first pages of each file it reads) is about 0.5 MiB, and it is charged in batches.
+const MEMORY_MIN: u64 = 1 << 20;
+
+impl Limits {
+    /// Finds values that no host could enforce.
+    pub fn check(&self) -> Result<()> {
+        let wrong =
+            |key, value: String, why: &str| Err(Error::Invalid { key, value, why: why.to_owned() });
+        match self.cpu_share {
+            // The range of cpu.weight.
+            Some(share) if !(1..=10_000).contains(&share) => {
+                return wrong(
+                    "cpu.share",
+                    share.to_string(),
+                    "a share is 1 to 10000; 100 is normal",
+                );
+            }
+            _ => {}
+        }
+        match self.cpu_cap {
+            Some(cap) if !(cap * f64::from(PERIOD) >= QUOTA_MIN && cap <= 100_000.0) => {
+                return wrong("cpu.cap", cap.to_string(), "a cap is 0.01 CPUs (1%) or more");
+            }
+            _ => {}
+        }
+        if let Some(set) = &self.cpu_set {
+            parse_list(set).map_err(|why| Error::Invalid {
+                key: "cpu.set",
+                value: format!("{set:?}"),
+                why,
+            })?;
+        }
+        match self.memory {
+            Some(memory) if memory < MEMORY_MIN => {
+                return wrong(
+                    "memory.limit",
+                    memory.to_string(),
+                    "too small to start anything; 1M is the least, and systemd wants 32M",
+                );
+            }
+            _ => {}
+        }
+        if self.pids == Some(0) {
+            return wrong("pids.limit", "0".to_owned(), "not even init could start");
+        }
+        Ok(())
+    }
+
+    /// Finds limits that this host cannot enforce, before there is a guest: for `create` and `set`.
+    pub fn check_host(&self, layout: &Layout) -> Result<()> {
+        self.check()?;
+        for setting in self.v1_wanted(layout)? {
+            // v1 has the files of every limit in the root of the hierarchy too, if at all. pids.max it has not.
+            let Some(root) = layout.v1(setting.controller) else { continue };
+            if setting.controller != Controller::Pids
+                && access(root.join(setting.file), Access::EXISTS) == Err(Errno::NOENT)
+            {
+                return Err(limit_error(&setting, "", "", Errno::NOENT));
+            }
+        }
+        let Some(set) = &self.cpu_set else { return Ok(()) };
+        let path = "/sys/devices/system/cpu/online";
+        let online = read_file(CWD, path).map_err(|e| Error::io("read", path, e))?;
+        let online = parse_list(online.trim()).unwrap_or_default();
+        let wanted = parse_list(set).unwrap_or_default();
+        match wanted.iter().find(|cpu| !online.contains(cpu)) {
+            None => Ok(()),
+            Some(cpu) => {
+                let why = format!("CPU {cpu} is not there; this host has {}", online.len());
+                Err(Error::Invalid { key: "cpu.set", value: set.clone(), why })
+            }
+        }
+    }
+
+    /// The settings with a value that go to v1 here; an error for a value that has no controller at all.
+    pub(super) fn v1_wanted(&self, layout: &Layout) -> Result<Vec<Setting>> {
+        for setting in self.v2() {
+            if setting.value.is_some() && layout.has(setting.controller).is_none() {
+                let name = setting.controller.name();
+                let why = format!(
+                    "there is no {name} cgroup controller; the kernel may lack it or have it disabled (cgroup_disable= on its command line)"
+                );
+                return Err(Error::Unsupported { key: setting.key, why });
+            }
+        }
+        let memory_on_v1 = !layout.on_v2(Controller::Memory);
+        if memory_on_v1 && self.swap.is_some() && self.memory.is_none() {
+            let why = "its cgroup v1 limits memory and swap together, so memory.limit has to be set as well; a host on cgroup v2 needs not";
+            return Err(Error::Unsupported { key: "memory.swap", why: why.to_owned() });
+        }
+        let on_v1 =
+            |setting: &Setting| setting.value.is_some() && !layout.on_v2(setting.controller);
+        Ok(self.v1().into_iter().filter(on_v1).collect())
+    }
+}
+
+/// Tells a limit that the kernel cannot enforce from a value it does not like.
+pub(super) fn limit_error(setting: &Setting, path: &str, value: &str, e: Errno) -> Error {
+    let key = setting.key;
+    let why = match (e, key) {
+        (Errno::NOENT, "memory.swap") => {
+            "the kernel does not account swap; boot it with swapaccount=1 and CONFIG_SWAP"
+                .to_owned()
+        }
+        (Errno::NOENT, _) => {
+            format!("the kernel's {} controller has no {}", setting.controller.name(), setting.file)
+        }
+        (Errno::BUSY, "memory.limit" | "memory.swap") => {
+            let why =
+                "the guest uses more than that now and not enough of it can be dropped".to_owned();
+            return Error::Invalid { key, value: value.to_owned(), why };
+        }
+        (Errno::RANGE | Errno::INVAL | Errno::ACCESS, "cpu.set") => {
+            let why = "not all of these CPUs exist here; /sys/fs/cgroup/cpuset.cpus.effective or lscpu shows those that do".to_owned();
+            return Error::Invalid { key, value: value.to_owned(), why };
+        }
+        _ => {
+            return Error::Limit {
+                key,
+                value: value.to_owned(),
+                path: format!("{path}/{}", setting.file),
+                source: e,
+            };
+        }
+    };
+    Error::Unsupported { key, why }
+}
+
+/// A limit below what a running guest holds on to.
+pub(super) fn in_use(key: &'static str, value: &str) -> Error {
+    let why = "the guest uses more than that now, and not enough of it can be dropped or swapped out; a lower limit would end its processes";
+    Error::Invalid { key, value: value.to_owned(), why: why.to_owned() }
+}
