@@ -55,7 +55,7 @@ pub fn attach(plan: &Plan, netns: BorrowedFd<'_>) -> Result<(), Error> {
     };
     made.map_err(|refused| Error::attach(plan, refused))
         .and_then(|()| nft::ensure(&socket, plan.instance, resolver))
-        .and_then(|()| nft::publish(plan))
+        .and_then(|()| nft::publish(&socket, plan))
         .inspect_err(|_| {
             let _ = link::remove(&socket, &plan.host_if);
         })
@@ -81,9 +81,13 @@ pub fn configure_inside(plan: &Plan) -> Result<(), Error> {
 pub fn detach(instance: u8, context: u32) -> Result<(), Error> {
     let name = plan::host_interface(instance, context);
     let socket = netlink::Socket::route()?;
-    if let Some(found) = link::get(&socket, &name)? {
-        nft::withdraw(instance, &found.published())?;
+    let found = link::get(&socket, &name)?;
+    if found.is_some() {
         link::remove(&socket, &name)?;
+    }
+    // An interface that vanished with its guest no longer says whether there were ports.
+    if found.is_none_or(|link| !link.alias.is_empty()) {
+        nft::sweep(&socket, instance)?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::netlink::{Batch, CREATE, Socket, find};
+use super::netlink::{Attributes, Batch, CREATE, DUMP, Socket, find};
 use super::plan::{GATEWAY_V4, GROUP_ALONE, GROUP_OPEN, Plan, host_prefix, pool};
 use super::publish::Published;
 use super::{Error, link};
@@ -112,7 +112,20 @@ fn mark(rules: &str) -> String {
 const INET: [u8; 4] = [1, 0, 0, 0];
 // Message types: subsystem 10 in the high byte.
 const NEWSETELEM: u16 = 0x0a0c;
+const GETSETELEM: u16 = 0x0a0d;
 const DELSETELEM: u16 = 0x0a0e;
+
+const LIST_TABLE: u16 = 1;
+const LIST_SET: u16 = 2;
+const LIST_ELEMENTS: u16 = 3;
+const LIST_ELEM: u16 = 1;
+const ELEM_KEY: u16 = 1;
+const ELEM_DATA: u16 = 2;
+const DATA_VALUE: u16 = 1;
+
+/// All sets and maps of the table.
+const SETS: [&str; 6] =
+    ["tcp_udp_4", "tcp_udp_4_at", "tcp_udp_6", "tcp_udp_6_at", "self_4", "self_6"];
 
 /// Whether the instance's table is there with this mark.
 fn is_current(netfilter: &Socket, instance: u8, mark: &str) -> Result<bool, Error> {
@@ -156,40 +169,77 @@ pub fn ensure(route: &Socket, instance: u8, resolver: Option<Ipv4Addr>) -> Resul
         ),
     )?;
     // Guests that run already, after somebody flushed the rules or a newer Holm changed them.
-    let elements: Vec<Element> = link::all(route)?
-        .iter()
-        .filter(|link| link.name.starts_with(&host_prefix(instance)))
-        .flat_map(|link| link.published().elements())
-        .collect();
-    add(&netfilter, instance, &elements)
+    add(&netfilter, instance, &wanted(route, instance)?)
 }
 
 /// Adds a guest's published ports to its instance's table.
-pub fn publish(plan: &Plan) -> Result<(), Error> {
+pub fn publish(route: &Socket, plan: &Plan) -> Result<(), Error> {
     if plan.publish.is_empty() {
         return Ok(());
     }
-    add(&Socket::netfilter()?, plan.instance, &Published::of(plan).elements())
+    let netfilter = Socket::netfilter()?;
+    let elements = Published::of(plan).elements();
+    match add(&netfilter, plan.instance, &elements) {
+        // A guest that died without being detached had a port: `port::check` has seen that no living one has it.
+        Err(Error::Kernel { errno: Errno::EXIST, .. }) => {
+            sweep(route, plan.instance)?;
+            add(&netfilter, plan.instance, &elements)
+        }
+        added => added,
+    }
 }
 
-/// Takes a guest's published ports out of its instance's table, as far as they are there.
-pub fn withdraw(instance: u8, published: &Published) -> Result<(), Error> {
-    let elements = published.elements();
-    if elements.is_empty() {
+/// Takes out of an instance's table what no interface of a guest asks for any more.
+pub fn sweep(route: &Socket, instance: u8) -> Result<(), Error> {
+    let netfilter = Socket::netfilter()?;
+    // Every guest with published ports is in here: mostly there are none.
+    if elements(&netfilter, instance, "self_4")?.is_empty() {
         return Ok(());
     }
-    let netfilter = Socket::netfilter()?;
-    for element in &elements {
-        // One transaction each: one that is missing must not keep the others.
+    let mut there = Vec::new();
+    for set in SETS {
+        there.extend(elements(&netfilter, instance, set)?);
+    }
+    // Asked after the elements: a guest that is being attached has its interface before its elements.
+    let wanted = wanted(route, instance)?;
+    for element in there.iter().filter(|element| !wanted.contains(element)) {
         let deleted = netfilter.commit(|batch| {
             element.message(batch, "withdrawing a published port", DELSETELEM, instance, false);
         });
         match deleted {
+            // Somebody else sweeps too.
             Err(refused) if refused.errno != Errno::NOENT => return Err(refused.into()),
             _ => {}
         }
     }
     Ok(())
+}
+
+/// What the interfaces of an instance's guests ask for.
+fn wanted(route: &Socket, instance: u8) -> Result<Vec<Element>, Error> {
+    let links = link::all(route)?;
+    let mine = links.iter().filter(|link| link.name.starts_with(&host_prefix(instance)));
+    Ok(mine.flat_map(|link| link.published().elements()).collect())
+}
+
+/// The elements of one of the table's sets; none without the table.
+fn elements(netfilter: &Socket, instance: u8, set: &'static str) -> Result<Vec<Element>, Error> {
+    let mut batch = Batch::default();
+    batch
+        .message("reading the published ports", GETSETELEM, DUMP, &INET)
+        .text(LIST_TABLE, &table(instance))
+        .text(LIST_SET, set);
+    let mut found = Vec::new();
+    match netfilter.ask(&batch, |_, payload| {
+        let list = payload.get(4..).and_then(|attributes| find(attributes, LIST_ELEMENTS));
+        found.extend(
+            Attributes(list.unwrap_or_default())
+                .filter_map(|(_, element)| Element::parse(set, element)),
+        );
+    }) {
+        Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
+        _ => Ok(found),
+    }
 }
 
 fn add(netfilter: &Socket, instance: u8, elements: &[Element]) -> Result<(), Error> {
@@ -212,6 +262,11 @@ pub struct Element {
 }
 
 impl Element {
+    fn parse(set: &'static str, element: &[u8]) -> Option<Self> {
+        let value = |kind| find(find(element, kind)?, DATA_VALUE).map(<[u8]>::to_vec);
+        Some(Self { set, key: value(ELEM_KEY)?, data: value(ELEM_DATA).unwrap_or_default() })
+    }
+
     fn message(
         &self,
         batch: &mut Batch,
@@ -220,13 +275,6 @@ impl Element {
         instance: u8,
         with_data: bool,
     ) {
-        const LIST_TABLE: u16 = 1;
-        const LIST_SET: u16 = 2;
-        const LIST_ELEMENTS: u16 = 3;
-        const LIST_ELEM: u16 = 1;
-        const ELEM_KEY: u16 = 1;
-        const ELEM_DATA: u16 = 2;
-        const DATA_VALUE: u16 = 1;
         batch
             .message(what, kind, if with_data { CREATE } else { 0 }, &INET)
             .text(LIST_TABLE, &table(instance))

@@ -116,7 +116,10 @@ fn owner(port: &Publish) -> Option<String> {
         .collect();
     let wanted: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
     for process in fs::read_dir("/proc").ok()?.flatten() {
-        let pid = process.file_name().to_string_lossy().into_owned();
+        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok())
+        else {
+            continue;
+        };
         let Ok(files) = fs::read_dir(process.path().join("fd")) else { continue };
         if files
             .flatten()

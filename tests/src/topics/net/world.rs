@@ -3,14 +3,18 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use holm::config::Net;
+use holm::net::answer::{ANSWER_MAX, AnswerConfig, answer};
 use holm::net::{self, Plan};
+use rustix::io::{Errno, read, write};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -28,6 +32,7 @@ impl Space {
         let mut holder = Command::new("unshare")
             .args(["--net", "sh", "-c", "echo; exec sleep 300"])
             .stdout(Stdio::piped())
+            .stderr(Stdio::null())
             .spawn()
             .expect("these tests need root and util-linux");
         let mut line = String::new();
@@ -35,6 +40,10 @@ impl Space {
         assert_eq!(line, "\n", "unshare --net failed: these tests need root");
         let file = File::open(format!("/proc/{}/ns/net", holder.id())).unwrap();
         Self { holder, file }
+    }
+
+    pub fn netns(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     /// Moves the calling thread here.
@@ -178,6 +187,29 @@ impl World {
         space.with(|| net::configure_inside(&plan).unwrap());
         Guest { space, plan }
     }
+
+    /// The same while the host has `file` in the place of another; also gives the guest's resolv.conf.
+    pub fn guest_of_host_with(
+        &self,
+        file: &Path,
+        place: &str,
+        instance: u8,
+        context: u32,
+        net: &Net,
+    ) -> (Guest, String) {
+        self.host.with(|| {
+            // This thread's own mount namespace.
+            holm_sys::process::unshare(0x0002_0000).unwrap();
+            holm_sys::mount::make_all_private().unwrap();
+            rustix::mount::mount_bind(file, place).unwrap();
+            let space = Space::new();
+            let plan = net::plan(instance, context, net).unwrap();
+            net::attach(&plan, space.netns()).unwrap();
+            space.with(|| net::configure_inside(&plan).unwrap());
+            let text = net::resolv_conf(&plan);
+            (Guest { space, plan }, text)
+        })
+    }
 }
 
 /// A private guest.
@@ -187,6 +219,34 @@ pub struct Guest {
 }
 
 impl Guest {
+    /// Answers one question of the guest as its monitor does; `ask` makes the guest ask it. Returns the question.
+    pub fn answering(&self, responder: &OwnedFd, ask: impl FnOnce() + Send) -> Vec<Vec<u8>> {
+        let config = AnswerConfig::from_text(net::answer_text(&self.plan).as_bytes()).unwrap();
+        let ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let monitor = scope.spawn(|| {
+                let mut questions = Vec::new();
+                let (mut frame, mut out) = ([0; 2048], [0; ANSWER_MAX]);
+                while !ended.load(Ordering::Relaxed) {
+                    match read(responder, &mut frame) {
+                        Ok(length) => {
+                            questions.push(frame[..length].to_vec());
+                            if let Some(length) = answer(&frame[..length], &config, &mut out) {
+                                write(responder, &out[..length]).unwrap();
+                            }
+                        }
+                        Err(Errno::AGAIN) => thread::sleep(Duration::from_millis(5)),
+                        Err(errno) => panic!("reading a frame: {errno}"),
+                    }
+                }
+                questions
+            });
+            ask();
+            ended.store(true, Ordering::Relaxed);
+            monitor.join().unwrap()
+        })
+    }
+
     pub fn v4(&self, port: u16) -> String {
         format!("{}:{port}", self.plan.guest_v4)
     }
