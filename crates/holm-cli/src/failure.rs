@@ -38,6 +38,12 @@ impl Failure {
         Self { help: Some(help.into()), ..self }
     }
 
+    /// The same with another exit status.
+    #[must_use]
+    pub fn status(self, status: u8) -> Self {
+        Self { status, ..self }
+    }
+
     /// The error and what caused it.
     fn chain(&self) -> Vec<&(dyn Error + 'static)> {
         let first: &(dyn Error + 'static) = self.error.as_ref();

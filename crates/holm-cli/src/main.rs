@@ -4,8 +4,10 @@
 mod cli;
 mod context;
 mod failure;
+mod options;
 mod progress;
 mod settings;
+mod several;
 mod term;
 mod verbs;
 mod words;

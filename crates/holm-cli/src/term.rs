@@ -4,6 +4,10 @@ use std::io::{IsTerminal, Write};
 
 /// Bold red.
 pub const RED: &str = "1;31";
+/// Green.
+pub const GREEN: &str = "32";
+/// Yellow.
+pub const YELLOW: &str = "33";
 /// Cyan.
 pub const CYAN: &str = "36";
 /// Bold.
@@ -119,11 +123,20 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1}{}", units[unit])
 }
 
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs())
+}
+
 /// How long ago a time was (seconds since 1970): `5 min ago`.
 pub fn ago(time: u64) -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let passed = now.map_or(0, |n| n.as_secs()).saturating_sub(time);
-    format!("{} ago", span(passed))
+    format!("{} ago", since(time))
+}
+
+/// The time passed since (seconds since 1970): `5 min`.
+pub fn since(time: u64) -> String {
+    span(now().saturating_sub(time))
 }
 
 /// Seconds in the unit that fits: `5 s`, `12 min`, `3 h`, `9 days`.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::Args;
-use holm::config;
+use holm::{config, guest};
 
 use super::{Group, Outcome, Run, Verb};
 use crate::context::{self, Context};
@@ -31,7 +31,7 @@ impl Run for Edit {
     fn run(self, context: &Context) -> Outcome {
         let pool = context.pool()?;
         let guest = context::guest(&pool, &self.name)?;
-        let path = pool.guest_dir(&guest).join("guest.toml");
+        let path = guest::config_path(&pool, &guest);
         let before = config::load(&path)?;
         // Beside the original, which nobody but root can reach, and with the same ending for editors.
         let draft = path.with_file_name(format!("edit-{}.toml", std::process::id()));
@@ -46,7 +46,9 @@ impl Run for Edit {
             }
             return Ok(0);
         }
-        settings::replace(context, &pool, &guest, &before, &after)
+        let changed = guest::replace(&pool, &guest, &before, &after)?;
+        settings::tell(context, &guest, &changed);
+        Ok(0)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use holm::config::{self, Effective, Source};
+use holm::guest;
 use serde_json::json;
 
 use super::{Group, Outcome, Run, Verb};
@@ -35,7 +36,7 @@ impl Run for Inspect {
     fn run(self, context: &Context) -> Outcome {
         let pool = context.pool()?;
         let guest = context::guest(&pool, &self.name)?;
-        let path = pool.guest_dir(&guest).join("guest.toml");
+        let path = guest::config_path(&pool, &guest);
         let text = config::load(&path)?;
         let mut all = config::effective(&text, &path.display().to_string())?;
         if let Some(key) = &self.key {

@@ -3,19 +3,36 @@
 use std::fmt::Write;
 
 use clap::{ArgMatches, Args, Command};
+use holm::monitor::How;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{FAILED, Failure};
 
 mod base;
 mod completion;
+mod create;
 mod doctor;
 mod edit;
+mod exec;
+mod freeze;
 mod help;
 mod inspect;
+mod kill;
+mod launch;
+mod ls;
 mod man;
+mod monitor_ended;
+mod rename;
+mod restart;
+mod rm;
+mod run;
 mod set;
+mod start;
+mod status;
+mod stop;
+mod thaw;
 mod unset;
+mod wait;
 
 /// The exit status, or why there is none.
 pub type Outcome = Result<u8, Failure>;
@@ -46,6 +63,8 @@ pub struct Verb {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Group {
+    Guests,
+    Inside,
     Settings,
     Host,
     Hidden,
@@ -115,17 +134,42 @@ fn call<A: Run>(context: &Context, matches: &ArgMatches) -> Outcome {
 }
 
 static VERBS: &[Verb] = &[
+    launch::VERB,
+    create::VERB,
+    start::VERB,
+    stop::VERB,
+    restart::VERB,
+    kill::VERB,
+    freeze::VERB,
+    thaw::VERB,
+    rm::VERB,
+    rename::VERB,
+    wait::VERB,
+    run::VERB,
+    ls::VERB,
+    status::VERB,
+    exec::VERB,
     inspect::VERB,
     set::VERB,
     unset::VERB,
     edit::VERB,
-    doctor::VERB,
     base::VERB,
+    doctor::VERB,
     help::VERB,
     completion::VERB,
     completion::COMPLETE,
     man::VERB,
+    monitor_ended::VERB,
 ];
+
+/// The exit status that stands for an end, as in a shell.
+pub fn status_of(how: How) -> u8 {
+    match how {
+        How::Exited(status) => status,
+        How::Killed(signal) => 128_u8.saturating_add(signal),
+        How::Unknown => FAILED,
+    }
+}
 
 /// All verbs, in the order of the help.
 pub fn all() -> impl Iterator<Item = &'static Verb> {

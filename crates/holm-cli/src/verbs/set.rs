@@ -2,6 +2,8 @@
 
 use clap::Args;
 use holm::config::{self, Change, Effect};
+use holm::guest;
+use holm::pool::Name;
 
 use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
@@ -30,9 +32,12 @@ pub struct Set {
 
 impl Run for Set {
     fn run(self, context: &Context) -> Outcome {
-        let changes: Result<Vec<Change>, _> =
+        let wanted: Result<Vec<Change>, _> =
             self.changes.iter().map(|c| Change::parse(c)).collect();
-        settings::change(context, &self.name, &changes?)
+        let guest = Name::new(&self.name)?;
+        let changed = guest::set(&context.pool()?, &guest, &wanted?)?;
+        settings::tell(context, &guest, &changed);
+        Ok(0)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use clap::Args;
 use holm::config::Change;
+use holm::guest;
+use holm::pool::Name;
 
 use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
@@ -25,7 +27,10 @@ pub struct Unset {
 
 impl Run for Unset {
     fn run(self, context: &Context) -> Outcome {
-        let changes: Vec<Change> = self.keys.iter().map(|k| Change::unset(k)).collect();
-        settings::change(context, &self.name, &changes)
+        let wanted: Vec<Change> = self.keys.iter().map(|k| Change::unset(k)).collect();
+        let guest = Name::new(&self.name)?;
+        let changed = guest::set(&context.pool()?, &guest, &wanted)?;
+        settings::tell(context, &guest, &changed);
+        Ok(0)
     }
 }

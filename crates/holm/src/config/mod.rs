@@ -27,3 +27,4 @@ pub use load::load;
 pub use nearest::nearest;
 pub use parse::parse;
 pub use types::*;
+pub use units::duration;

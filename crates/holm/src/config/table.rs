@@ -315,7 +315,7 @@ pub(super) static KEYS: [Key; 33] = [
         effect: NextStart,
         help: "host ports that lead into the guest: [ADDRESS:]HOST:GUEST[/tcp|/udp], also ranges",
         set: |c, i| each(i, values::publish).map(|v| c.net.publish = v.concat()),
-        show: |c, _| c.net.publish.iter().map(values::show_publish).collect(),
+        show: |c, _| c.net.publish.iter().map(ToString::to_string).collect(),
     },
     Key {
         name: "net.peers",

@@ -40,7 +40,7 @@ pub(super) fn show_size(bytes: u64) -> String {
 const TIME_HELP: &str = "a time has a unit ms, s, min or h: 30s, 2min";
 
 /// `30s`, `500ms`, `2min`, `1h`; a bare number is seconds.
-pub(super) fn duration(text: &str) -> Parsed<Duration> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
     let millis: u64 = match unit {
         "ms" => 1,

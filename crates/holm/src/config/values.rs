@@ -63,17 +63,19 @@ fn range(text: &str) -> Parsed<std::ops::RangeInclusive<u16>> {
     if first <= last { Ok(first..=last) } else { Err(format!("the range {text} runs backwards")) }
 }
 
-pub(super) fn show_publish(p: &Publish) -> String {
-    let address = match p.host_ip {
-        None => String::new(),
-        Some(IpAddr::V4(a)) => format!("{a}:"),
-        Some(IpAddr::V6(a)) => format!("[{a}]:"),
-    };
-    let proto = match p.proto {
-        Proto::Tcp => "tcp",
-        Proto::Udp => "udp",
-    };
-    format!("{address}{}:{}/{proto}", p.host_port, p.guest_port)
+impl std::fmt::Display for Publish {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.host_ip {
+            None => {}
+            Some(IpAddr::V4(address)) => write!(f, "{address}:")?,
+            Some(IpAddr::V6(address)) => write!(f, "[{address}]:")?,
+        }
+        let proto = match self.proto {
+            Proto::Tcp => "tcp",
+            Proto::Udp => "udp",
+        };
+        write!(f, "{}:{}/{proto}", self.host_port, self.guest_port)
+    }
 }
 
 /// `SOURCE:TARGET[:ro|:rw]`, both absolute.

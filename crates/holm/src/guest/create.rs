@@ -3,8 +3,9 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 use super::folder::{ids, move_to};
-use super::prepare::NEW;
+use super::prepare::{NEW, limits};
 use super::{Error, Result};
+use crate::cgroup::Layout;
 use crate::config;
 use crate::pool::{Name, Pool};
 use crate::store;
@@ -12,6 +13,7 @@ use crate::store;
 /// Makes a guest from the text of its guest.toml; it appears whole or not at all.
 pub fn create(pool: &Pool, name: &Name, text: &str) -> Result<()> {
     let config = config::parse(text, "guest.toml")?;
+    limits(&config).check_host(&Layout::probe()?)?;
     if pool.guest_dir(name).exists() {
         return Err(Error::Exists(name.clone()));
     }

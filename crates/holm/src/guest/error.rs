@@ -50,6 +50,9 @@ pub enum Error {
     /// guest.toml says that the guest shall stay.
     #[error("guest {0} is protected; `holm set {0} protect=false` lifts that")]
     Protected(Name),
+    /// Two people changed the settings at once.
+    #[error("guest.toml of {0} was changed by somebody else meanwhile; look at it and do it again")]
+    EditedMeanwhile(Name),
     /// The base has no init of its own.
     #[error(
         "base {base} has no init that Holm knows (systemd, sysvinit, OpenRC, runit); \

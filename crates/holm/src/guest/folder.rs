@@ -21,11 +21,6 @@ pub fn configured(pool: &Pool, name: &Name) -> Result<(String, Config)> {
     Ok((text, config))
 }
 
-/// Replaces a guest's settings, which the caller has checked.
-pub fn set_config(pool: &Pool, name: &Name, text: &str) -> Result<()> {
-    Ok(pool::write(&config_path(pool, name), text)?)
-}
-
 /// The ids of a guest; taken now if it has none yet, which happens when `create` was killed.
 pub(super) fn ids(pool: &Pool, name: &Name, nesting: bool) -> Result<Ids> {
     let folder = pool.guest_dir(name);

@@ -233,7 +233,7 @@ fn identity(pool: &Pool, name: &Name, kept: bool) -> Result<(String, bool)> {
     }
 }
 
-fn limits(config: &Config) -> Limits {
+pub(super) fn limits(config: &Config) -> Limits {
     Limits {
         cpu_share: config.cpu.share,
         cpu_cap: config.cpu.cap,

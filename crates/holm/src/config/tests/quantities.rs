@@ -169,7 +169,7 @@ fn counts() {
 fn ports() {
     let shown = |text: &str| {
         values::publish(text)
-            .map(|p| p.iter().map(values::show_publish).collect::<Vec<_>>().join(" "))
+            .map(|p| p.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
     };
     let cases = [
         ("8080:80", "8080:80/tcp"),

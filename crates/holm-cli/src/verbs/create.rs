@@ -1,0 +1,44 @@
+//! `holm create`.
+
+use clap::Args;
+use holm::guest;
+use holm::pool::Name;
+use serde_json::json;
+
+use super::{Group, Outcome, Run, Verb};
+use crate::context::Context;
+use crate::options::Options;
+use crate::term;
+
+pub const VERB: Verb =
+    Verb::new::<Create>(Group::Guests, "create", "Make a guest, without starting it")
+        .aliases(&["new"])
+        .examples(
+            "holm create web --base debian13 -p 8080:80 --memory 512M\n\
+         holm create web --base debian13 --set net.mode=none --ssh-key ~/.ssh/id_ed25519.pub\n\
+         holm create clock --base busybox -- /bin/crond -f",
+        );
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Create {
+    /// The new guest
+    name: String,
+    #[command(flatten)]
+    options: Options,
+    /// A command that runs instead of a whole system (command)
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+impl Run for Create {
+    fn run(self, context: &Context) -> Outcome {
+        let name = Name::new(&self.name)?;
+        let text = self.options.text(&self.command)?;
+        guest::create(&context.pool()?, &name, &text)?;
+        if context.json {
+            term::print(&format!("{}\n", json!({ "name": name.as_str() })));
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,31 @@
+//! `holm freeze`.
+
+use clap::Args;
+use holm::guest;
+use holm::pool::Name;
+use serde_json::json;
+
+use super::{Group, Outcome, Run, Verb};
+use crate::context::Context;
+use crate::several::Names;
+
+pub const VERB: Verb =
+    Verb::new::<Freeze>(Group::Guests, "freeze", "Hold all processes of guests where they are")
+        .aliases(&["pause", "suspend"])
+        .examples("holm freeze web\nholm freeze --all");
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Freeze {
+    #[command(flatten)]
+    names: Names,
+}
+
+impl Run for Freeze {
+    fn run(self, context: &Context) -> Outcome {
+        self.names.each(context, |pool, name| {
+            guest::freeze(pool, &Name::new(name)?, true)?;
+            Ok((String::new(), json!({ "name": name })))
+        })
+    }
+}

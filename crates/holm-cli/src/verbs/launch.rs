@@ -1,0 +1,47 @@
+//! `holm launch`.
+
+use clap::Args;
+use holm::guest;
+use holm::pool::Name;
+use serde_json::json;
+
+use super::{Group, Outcome, Run, Verb};
+use crate::context::Context;
+use crate::options::Options;
+use crate::term;
+
+pub const VERB: Verb = Verb::new::<Launch>(Group::Guests, "launch", "Make a guest and start it")
+    .examples(
+        "holm launch web --base debian13 -p 8080:80\n\
+         holm launch box --base busybox -- /bin/sleep 1000",
+    );
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Launch {
+    /// The new guest
+    name: String,
+    #[command(flatten)]
+    options: Options,
+    /// A command that runs instead of a whole system (command)
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+impl Run for Launch {
+    fn run(self, context: &Context) -> Outcome {
+        let name = Name::new(&self.name)?;
+        let text = self.options.text(&self.command)?;
+        let pool = context.pool()?;
+        guest::create(&pool, &name, &text)?;
+        if let Err(error) = guest::start(&pool, &name) {
+            // Nothing is left, so that the same command works once the cause is mended.
+            let _ = guest::remove(&pool, &name);
+            return Err(error.into());
+        }
+        if context.json {
+            term::print(&format!("{}\n", json!({ "name": name.as_str() })));
+        }
+        Ok(0)
+    }
+}

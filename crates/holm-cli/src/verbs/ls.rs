@@ -1,0 +1,100 @@
+//! `holm ls`.
+
+use clap::Args;
+use holm::config::NetMode;
+use holm::guest::{self, Status, Summary};
+use serde_json::json;
+
+use super::{Group, Outcome, Run, Verb};
+use crate::context::Context;
+use crate::term::{self, Cell};
+
+pub const VERB: Verb = Verb::new::<Ls>(Group::Guests, "ls", "List the guests")
+    .aliases(&["list"])
+    .examples("holm ls\nholm ls --running\nholm ls -q            # names only, for scripts\nholm ls --json");
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Ls {
+    /// Only guests that run
+    #[arg(long, short)]
+    running: bool,
+    /// Understood and needless: all guests are listed
+    #[arg(long, short, hide = true)]
+    all: bool,
+}
+
+impl Run for Ls {
+    fn run(self, context: &Context) -> Outcome {
+        let mut guests = guest::list(&context.pool()?)?;
+        if self.running {
+            guests.retain(|g| g.state.is_some());
+        }
+        if context.json {
+            term::print(&format!("{}\n", json!(guests)));
+        } else if context.quiet {
+            for guest in &guests {
+                term::print(&format!("{}\n", guest.name));
+            }
+        } else {
+            let head = ["NAME", "STATUS", "BASE", "ADDRESS", "MEMORY", "TASKS", "UP"];
+            let rows: Vec<Vec<Cell>> = guests.iter().map(row).collect();
+            term::print(&term::table(&head, &rows, context.colour));
+            if rows.is_empty() {
+                term::print_error("there are no guests; holm launch NAME --base BASE makes one\n");
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn row(guest: &Summary) -> Vec<Cell> {
+    let none = || "-".to_owned();
+    let usage = guest.usage.as_ref();
+    vec![
+        Cell::from(&guest.name),
+        status(guest),
+        Cell::from(&guest.base),
+        Cell::from(address(guest).unwrap_or_else(none)),
+        Cell::from(usage.and_then(|u| u.memory).map_or_else(none, term::size)),
+        Cell::from(usage.and_then(|u| u.pids).map_or_else(none, |n| n.to_string())),
+        Cell::from(guest.state.as_ref().map_or_else(none, |s| term::since(s.started))),
+    ]
+}
+
+/// The status in its colour, with what a person should look after.
+pub fn status(guest: &Summary) -> Cell {
+    let (word, colour) = word(guest.status);
+    let mut text = word.to_owned();
+    let remarks = [
+        (guest.problem.is_some(), "settings broken"),
+        (guest.unwatched, "no monitor"),
+        (guest.oom_kills > 0, "out of memory"),
+    ];
+    for (_, remark) in remarks.into_iter().filter(|r| r.0) {
+        text = format!("{text}, {remark}");
+    }
+    term::coloured(text, colour)
+}
+
+/// A status as a word, and its colour.
+pub fn word(status: Status) -> (&'static str, &'static str) {
+    match status {
+        Status::Stopped => ("stopped", term::DIM),
+        Status::Running => ("running", term::GREEN),
+        Status::Ready => ("ready", term::GREEN),
+        Status::Frozen => ("frozen", term::CYAN),
+        Status::Stopping => ("stopping", term::YELLOW),
+        Status::Restarting => ("restarting", term::YELLOW),
+    }
+}
+
+/// The address under which other machines' packets reach it.
+pub fn address(guest: &Summary) -> Option<String> {
+    let plan = &guest.state.as_ref()?.net;
+    match plan.mode {
+        NetMode::Private => Some(plan.guest_v4.to_string()),
+        NetMode::Host => Some("host".to_owned()),
+        NetMode::None => None,
+    }
+}

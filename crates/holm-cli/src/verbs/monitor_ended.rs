@@ -1,0 +1,30 @@
+//! `holm monitor-ended`: what a guest's monitor becomes when init has ended.
+
+use clap::Args;
+use holm::guest;
+use holm::monitor::Ended;
+use holm::pool::Name;
+
+use super::{Group, Outcome, Run, Verb};
+use crate::context::Context;
+use crate::failure::Failure;
+
+pub const VERB: Verb = Verb::new::<MonitorEnded>(Group::Hidden, "monitor-ended", "");
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct MonitorEnded {
+    name: String,
+    /// How init ended.
+    words: Vec<String>,
+}
+
+impl Run for MonitorEnded {
+    fn run(self, context: &Context) -> Outcome {
+        let words = self.words.join(" ");
+        let ended = Ended::parse(&words)
+            .ok_or_else(|| Failure::usage(format!("{words:?} is no end of a process")))?;
+        guest::ended(&context.pool()?, &Name::new(&self.name)?, ended)?;
+        Ok(0)
+    }
+}

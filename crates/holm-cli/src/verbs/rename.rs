@@ -1,0 +1,35 @@
+//! `holm rename`.
+
+use clap::Args;
+use holm::guest;
+use holm::pool::Name;
+use serde_json::json;
+
+use super::{Group, Outcome, Run, Verb};
+use crate::context::Context;
+use crate::term;
+
+pub const VERB: Verb =
+    Verb::new::<Rename>(Group::Guests, "rename", "Give a stopped guest another name")
+        .aliases(&["mv", "move"])
+        .examples("holm rename web shop");
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Rename {
+    /// The guest
+    name: String,
+    /// Its new name
+    new: String,
+}
+
+impl Run for Rename {
+    fn run(self, context: &Context) -> Outcome {
+        let (old, new) = (Name::new(&self.name)?, Name::new(&self.new)?);
+        guest::rename(&context.pool()?, &old, &new)?;
+        if context.json {
+            term::print(&format!("{}\n", json!({ "name": new.as_str() })));
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,42 @@
+//! `holm restart`.
+
+use std::time::Duration;
+
+use clap::Args;
+use holm::config;
+use holm::guest;
+use holm::pool::Name;
+use serde_json::json;
+
+use super::{Group, Outcome, Run, Verb, stop};
+use crate::context::Context;
+use crate::several::Names;
+
+pub const VERB: Verb =
+    Verb::new::<Restart>(Group::Guests, "restart", "Stop guests if they run, and start them")
+        .aliases(&["reboot"])
+        .examples("holm restart web\nholm restart --all --timeout 10s");
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Restart {
+    #[command(flatten)]
+    names: Names,
+    /// Kill after this time [default: stop.timeout of the guest, 30s]
+    #[arg(long, short, alias = "time", value_name = "TIME", value_parser = config::duration)]
+    timeout: Option<Duration>,
+}
+
+impl Run for Restart {
+    fn run(self, context: &Context) -> Outcome {
+        self.names.each(context, |pool, name| {
+            let guest = Name::new(name)?;
+            match guest::stop(pool, &guest, stop::timeout(pool, &guest, self.timeout)) {
+                Ok(_) | Err(guest::Error::NotRunning(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            guest::start(pool, &guest)?;
+            Ok((String::new(), json!({ "name": name })))
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! `holm rm`.
+
+use clap::Args;
+use holm::guest;
+use holm::pool::Name;
+use serde_json::json;
+
+use super::{Group, Outcome, Run, Verb};
+use crate::context::Context;
+use crate::several::Names;
+
+pub const VERB: Verb =
+    Verb::new::<Rm>(Group::Guests, "rm", "Remove stopped guests with all they hold")
+        .aliases(&["delete", "remove", "destroy"])
+        .examples("holm rm web\nholm rm --force web     # also if it runs\nholm rm --all");
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Rm {
+    #[command(flatten)]
+    names: Names,
+    /// Kill those that run
+    #[arg(long, short)]
+    force: bool,
+}
+
+impl Run for Rm {
+    fn run(self, context: &Context) -> Outcome {
+        self.names.each(context, |pool, name| {
+            let guest = Name::new(name)?;
+            // Not before rm is known to be allowed: a protected guest must not be killed either.
+            let protected = guest::configured(pool, &guest).is_ok_and(|(_, c)| c.protect);
+            if self.force && !protected {
+                match guest::kill(pool, &guest) {
+                    Ok(()) | Err(guest::Error::NotRunning(_)) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            guest::remove(pool, &guest)?;
+            Ok((String::new(), json!({ "name": name })))
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! `holm run`.
+
+use clap::Args;
+use holm::config;
+use holm::guest;
+use holm::pool::Name;
+
+use super::{Group, Outcome, Run, Verb, status_of};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::options::Options;
+
+pub const VERB: Verb = Verb::new::<RunOnce>(
+    Group::Guests,
+    "run",
+    "Run one command in a guest that is gone when it ends",
+)
+.examples(
+    "holm run --base busybox -- /bin/sh -c 'echo hello from $(hostname)'\n\
+             holm run --base debian13 -v ./src:/src -m 1G --net none -- make -C /src\n\
+             tar -c . | holm run --base debian13 -- sha256sum",
+);
+
+/// Arguments.
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // Switches that other tools have.
+pub struct RunOnce {
+    /// Its name [default: run-PID]
+    #[arg(long)]
+    name: Option<String>,
+    #[command(flatten)]
+    options: Options,
+    /// Understood and needless: the guest is always removed
+    #[arg(long, hide = true)]
+    rm: bool,
+    /// Understood and needless: input and output are always the command's
+    #[arg(short, long, hide = true)]
+    interactive: bool,
+    /// Understood and needless: a terminal is passed on if there is one
+    #[arg(short, long, hide = true)]
+    tty: bool,
+    #[arg(short, long, hide = true)]
+    detach: bool,
+    /// The command
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+impl Run for RunOnce {
+    fn run(self, context: &Context) -> Outcome {
+        if self.detach {
+            let message = "run waits for its command; a guest that stays is made by holm launch";
+            return Err(Failure::usage(message).help("holm launch NAME --base BASE -- CMD"));
+        }
+        if self.command.is_empty() {
+            let message =
+                "run needs a command; a guest that runs a whole system is made by holm launch";
+            return Err(Failure::usage(message).help("holm launch NAME --base BASE"));
+        }
+        let text = self.options.text(&self.command)?;
+        let config = config::parse(&text, "guest.toml")?;
+        let name = self.name.unwrap_or_else(|| format!("run-{}", std::process::id()));
+        let ended = guest::run(&context.pool()?, &Name::new(&name)?, config)?;
+        Ok(status_of(ended.how))
+    }
+}

@@ -1,0 +1,134 @@
+//! `holm status`.
+
+use clap::Args;
+use holm::config::NetMode;
+use holm::guest::{self, Last, State, Summary};
+use holm::monitor::{Ended, How};
+use holm::pool::Name;
+use serde_json::{Value, json};
+
+use super::{Group, Outcome, Run, Verb, ls};
+use crate::context::Context;
+use crate::term::{self, paint};
+
+pub const VERB: Verb = Verb::new::<StatusOf>(Group::Guests, "status", "Tell how guests are")
+    .aliases(&["info"])
+    .examples("holm status web\nholm status web db --json");
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct StatusOf {
+    /// The guests
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+}
+
+impl Run for StatusOf {
+    fn run(self, context: &Context) -> Outcome {
+        let pool = context.pool()?;
+        let mut all = Vec::new();
+        for name in &self.names {
+            all.push(guest::summary(&pool, &Name::new(name)?)?);
+        }
+        if context.json {
+            let told = match all.as_slice() {
+                [one] => json!(one),
+                _ => Value::from(all.iter().map(|s| json!(s)).collect::<Vec<_>>()),
+            };
+            term::print(&format!("{told}\n"));
+        } else {
+            let texts: Vec<String> = all.iter().map(|s| text(s, context.colour)).collect();
+            term::print(&texts.join("\n"));
+        }
+        Ok(0)
+    }
+}
+
+fn text(guest: &Summary, colour: bool) -> String {
+    let (word, hue) = ls::word(guest.status);
+    let mut lines = vec![
+        ("name", guest.name.to_string()),
+        ("status", paint(word, hue, colour)),
+        ("base", guest.base.clone()),
+    ];
+    if let Some(state) = &guest.state {
+        running(&mut lines, state);
+    }
+    if let Some(usage) = &guest.usage {
+        if let Some(memory) = usage.memory {
+            let peak = usage
+                .memory_peak
+                .map_or(String::new(), |p| format!(" (at most {})", term::size(p)));
+            lines.push(("memory", term::size(memory) + &peak));
+        }
+        #[allow(clippy::cast_precision_loss)] // Two digits after the point are shown.
+        let seconds = usage.cpu_usec as f64 / 1e6;
+        lines.push(("CPU time", format!("{seconds:.2} s")));
+        lines.extend(usage.pids.map(|pids| ("tasks", pids.to_string())));
+    }
+    if guest.oom_kills > 0 {
+        lines.push(("out of memory", format!("{} processes killed in this run", guest.oom_kills)));
+    }
+    if let Some(last) = &guest.last {
+        lines.push(("last run", last_text(last)));
+        if let Some(pending) = &last.pending {
+            let wait = term::span(pending.at.saturating_sub(term::now()));
+            lines.push(("next start", format!("in {wait}, the {}. in a row", last.restarts)));
+        }
+    }
+    if guest.unwatched {
+        let text = "none: the next start, stop or console puts one in its place";
+        lines.push(("monitor", text.to_owned()));
+    }
+    lines.extend(guest.problem.clone().map(|problem| ("problem", problem)));
+    term::list(&lines, colour)
+}
+
+fn running(lines: &mut Vec<(&str, String)>, state: &State) {
+    lines.push(("up", term::since(state.started)));
+    lines.push(("init", format!("pid {} on the host", state.pid)));
+    if let Some(at) = state.adopted {
+        lines.push(("monitor", format!("put in the place of one that died {}", term::ago(at))));
+    }
+    let first = state.ids.base;
+    lines.push(("ids", format!("{first} to {}", first + state.ids.count - 1)));
+    match state.net.mode {
+        NetMode::None => lines.push(("network", "none".to_owned())),
+        NetMode::Host => lines.push(("network", "the host's".to_owned())),
+        NetMode::Private => {
+            let v6 = state.net.guest_v6.map_or(String::new(), |a| format!(" {a}"));
+            lines.push(("address", format!("{}{v6}", state.net.guest_v4)));
+            let ports: Vec<String> = state.net.publish.iter().map(ToString::to_string).collect();
+            if !ports.is_empty() {
+                lines.push(("ports", ports.join(", ")));
+            }
+        }
+    }
+}
+
+/// How a run ended, in words.
+fn last_text(last: &Last) -> String {
+    let how = match Ended::parse(&last.ended) {
+        Some(ended) if ended.is_reboot() => "rebooted".to_owned(),
+        Some(ended) if ended.is_poweroff() => "switched itself off".to_owned(),
+        Some(ended) => how_text(ended.how),
+        None => last.ended.clone(),
+    };
+    let asked = if last.asked { ", as a command had asked" } else { "" };
+    let oom = match last.oom_kills {
+        0 => String::new(),
+        n => format!("; out of memory, {n} processes killed"),
+    };
+    format!("{how}{asked}, {}{oom}", term::ago(last.at))
+}
+
+/// An end in words.
+pub fn how_text(how: How) -> String {
+    match how {
+        How::Exited(status) => format!("exited with {status}"),
+        How::Killed(signal) => {
+            format!("killed by {}", holm::config::Signal(i32::from(signal)))
+        }
+        How::Unknown => "ended, nobody saw how".to_owned(),
+    }
+}

@@ -1,0 +1,46 @@
+//! `holm stop`.
+
+use std::time::Duration;
+
+use clap::Args;
+use holm::config;
+use holm::guest;
+use holm::pool::{Name, Pool};
+use serde_json::json;
+
+use super::{Group, Outcome, Run, Verb};
+use crate::context::Context;
+use crate::several::Names;
+
+pub const VERB: Verb =
+    Verb::new::<Stop>(Group::Guests, "stop", "Ask guests to end, and kill those that do not")
+        .aliases(&["shutdown", "poweroff", "halt"])
+        .examples("holm stop web\nholm stop --timeout 5s web db\nholm stop --all");
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Stop {
+    #[command(flatten)]
+    names: Names,
+    /// Kill after this time [default: stop.timeout of the guest, 30s]
+    #[arg(long, short, alias = "time", value_name = "TIME", value_parser = config::duration)]
+    timeout: Option<Duration>,
+}
+
+impl Run for Stop {
+    fn run(self, context: &Context) -> Outcome {
+        self.names.each(context, |pool, name| {
+            let guest = Name::new(name)?;
+            let killed = guest::stop(pool, &guest, timeout(pool, &guest, self.timeout))?;
+            let text =
+                if killed { format!("{name}: did not end in time, killed") } else { String::new() };
+            Ok((text, json!({ "name": name, "killed": killed })))
+        })
+    }
+}
+
+/// The time that was asked for, else the guest's own; a guest of one command has the usual.
+pub fn timeout(pool: &Pool, guest: &Name, asked: Option<Duration>) -> Duration {
+    let own = || guest::configured(pool, guest).map(|(_, config)| config.stop.timeout);
+    asked.or_else(|| own().ok()).unwrap_or(config::Stop::default().timeout)
+}

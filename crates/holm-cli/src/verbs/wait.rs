@@ -1,0 +1,39 @@
+//! `holm wait`.
+
+use std::time::Duration;
+
+use clap::Args;
+use holm::config;
+use holm::guest;
+use holm::monitor::Ended;
+use holm::pool::Name;
+use serde_json::json;
+
+use super::{Group, Outcome, Run, Verb, status};
+use crate::context::Context;
+use crate::several::Names;
+
+pub const VERB: Verb =
+    Verb::new::<Wait>(Group::Guests, "wait", "Wait until guests have ended, and say how")
+        .examples("holm wait build\nholm wait --timeout 10min build test");
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Wait {
+    #[command(flatten)]
+    names: Names,
+    /// Give up after this time
+    #[arg(long, short, value_name = "TIME", value_parser = config::duration)]
+    timeout: Option<Duration>,
+}
+
+impl Run for Wait {
+    fn run(self, context: &Context) -> Outcome {
+        self.names.each(context, |pool, name| {
+            let last = guest::wait(pool, &Name::new(name)?, self.timeout)?;
+            let how = Ended::parse(&last.ended)
+                .map_or_else(|| last.ended.clone(), |e| status::how_text(e.how));
+            Ok((format!("{name}: {how}"), json!({ "name": name, "last": last })))
+        })
+    }
+}
