@@ -15,6 +15,7 @@ use super::{Error, Result, configured, repaired};
 use crate::cgroup::{Layout, monitor_fd};
 use crate::launch::Stdio;
 use crate::monitor::{self, Handoff};
+use crate::net;
 use crate::pool::{Name, Pool};
 
 /// Starts a stopped guest; returns when its init runs, with a monitor beside it.
@@ -77,13 +78,18 @@ impl<'a> Start<'a> {
             notify: Some(notify),
             console: running.console,
             output: None,
-            responder: None,
+            responder: responder(&self.prepared.plan)?,
         })?)
     }
 }
 
 pub(super) fn own_pid() -> i32 {
     i32::try_from(std::process::id()).unwrap_or_default()
+}
+
+/// What answers a guest that asks for its address, and the answers.
+fn responder(plan: &net::Plan) -> Result<Option<(OwnedFd, String)>> {
+    Ok(net::responder(plan)?.map(|socket| (socket, net::answer_text(plan))))
 }
 
 /// The program that runs, by the path it was started from.
