@@ -44,6 +44,9 @@ pub enum Error {
     /// The guest runs already.
     #[error("guest {0} is running already; `holm restart {0}` starts it anew")]
     AlreadyRunning(Name),
+    /// The guest ended while it was waited for.
+    #[error("guest {0} ended before it was ready; `holm logs {0}` shows what its init said")]
+    Ended(Name),
     /// The guest does not run.
     #[error("guest {0} is not running; `holm start {0}` starts it")]
     NotRunning(Name),

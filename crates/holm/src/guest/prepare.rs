@@ -170,6 +170,10 @@ impl<'a> Prepared<'a> {
 
     fn files(&self, stdio: Stdio) -> Vec<File> {
         let has_network = self.plan.mode != NetMode::None;
+        if self.disk.is_none() && !has_network {
+            // A guest of one command is gone before anybody asks for its machine id.
+            return Vec::new();
+        }
         let resolv_conf = has_network.then(|| net::resolv_conf(&self.plan));
         let networkd = (self.plan.mode == NetMode::Private).then(|| net::networkd_unit(&self.plan));
         let mut files = system::run_files(&Overlay {

@@ -1,0 +1,51 @@
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::repair::running;
+use super::{Error, Result};
+use crate::pool::{Name, Pool};
+
+/// Waits until a guest's init has said that the guest is up, at most `timeout`.
+///
+/// The monitor notes it as an attribute of the guest's control group, which is a change that inotify
+/// tells.
+pub fn wait_ready(pool: &Pool, name: &Name, timeout: Duration) -> Result<()> {
+    let (cgroup, state) = running(pool, name)?;
+    let fail = |errno| Error::io("watch the control group of", name.as_str(), errno);
+    let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(fail)?;
+    let folder = format!("/proc/self/fd/{}", cgroup.dir_fd().as_raw_fd());
+    inotify::add_watch(&changes, folder, WatchFlags::ATTRIB).map_err(fail)?;
+    let init = Pid::from_raw(state.pid)
+        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+        .ok_or_else(|| Error::Ended(name.clone()))?;
+    let end = Instant::now() + timeout;
+    loop {
+        if cgroup.ready()? {
+            return Ok(());
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let hint = format!("it runs on; `holm logs {name}` shows what init says");
+            let seconds = timeout.as_secs();
+            return Err(Error::Timeout { name: name.clone(), what: "was not ready", seconds, hint });
+        }
+        let mut fds = [
+            PollFd::new(&changes, PollFlags::IN),
+            PollFd::from_borrowed_fd(init.as_fd(), PollFlags::IN),
+        ];
+        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(fail(errno)),
+        }
+        if !fds[1].revents().is_empty() {
+            return Err(Error::Ended(name.clone()));
+        }
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
+        let mut events = inotify::Reader::new(&changes, &mut buffer);
+        while events.next().is_ok() {}
+    }
+}
