@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use super::folder::last;
 use super::repair::{alive, state_of};
-use super::{Last, Result, State, configured};
+use super::{Last, Result, State, configured, sweep};
 use crate::cgroup::{GuestCgroup, Layout, Usage};
 use crate::pool::{Name, Pool};
 
@@ -49,6 +49,7 @@ pub struct Summary {
 
 /// All guests of a root, sorted by name.
 pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
+    sweep(pool)?;
     let layout = Layout::probe()?;
     let mut names = pool.guests()?;
     let running = crate::cgroup::guests(&layout, &pool.group())?;

@@ -17,6 +17,7 @@ mod set;
 mod signal;
 mod start;
 mod state;
+mod sweep;
 
 pub use create::create;
 pub use ended::ended;
@@ -29,6 +30,7 @@ pub use set::{Changed, replace, set};
 pub use signal::{freeze, kill, stop, wait};
 pub use start::start;
 pub use state::{Last, Pending, State};
+pub use sweep::sweep;
 
 pub(crate) use repair::{repaired, running};
 

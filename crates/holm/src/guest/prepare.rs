@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
+use super::start::own_pid;
 use super::state::now;
 use super::{Error, Result, State};
 use crate::cgroup::{GuestCgroup, Layout, Limits};
@@ -52,7 +53,11 @@ impl<'a> Prepared<'a> {
         let owner = (ids.base, ids.base);
         let limits = limits(&config);
         let cgroup = GuestCgroup::create(&layout, &pool.group(), name.as_str(), &limits, owner)?;
-        Ok(Self { pool, name, config, base, _hold: hold, ids, cgroup, plan, disk, uuid, first })
+        let prepared =
+            Self { pool, name, config, base, _hold: hold, ids, cgroup, plan, disk, uuid, first };
+        // From here on a guest without a folder can be found, and tells whose it is.
+        prepared.record(0, own_pid())?;
+        Ok(prepared)
     }
 
     /// Starts init. `input` is what its standard streams are; `notify` is bound in the guest.
@@ -144,6 +149,7 @@ impl<'a> Prepared<'a> {
             stdio,
             arch: self.config.arch,
             security: self.config.security.clone(),
+            dies_with_launcher: self.disk.is_none(),
         })
     }
 

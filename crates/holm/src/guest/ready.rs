@@ -31,7 +31,12 @@ pub fn wait_ready(pool: &Pool, name: &Name, timeout: Duration) -> Result<()> {
         if left.is_zero() {
             let hint = format!("it runs on; `holm logs {name}` shows what init says");
             let seconds = timeout.as_secs();
-            return Err(Error::Timeout { name: name.clone(), what: "was not ready", seconds, hint });
+            return Err(Error::Timeout {
+                name: name.clone(),
+                what: "was not ready",
+                seconds,
+                hint,
+            });
         }
         let mut fds = [
             PollFd::new(&changes, PollFlags::IN),

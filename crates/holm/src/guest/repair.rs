@@ -74,6 +74,9 @@ pub(super) fn bury(pool: &Pool, name: &Name, cgroup: GuestCgroup, state: &State)
         pool.release_ids(state.ids);
         return Ok(());
     }
+    if state.pid == 0 {
+        return Ok(());
+    }
     let ended = pool.guest_dir(name).join("ended");
     let words = std::fs::read_to_string(&ended).unwrap_or_else(|_| "unknown".to_owned());
     let last = Last {

@@ -9,7 +9,7 @@ use crate::pool::Ids;
 /// What the host knows about a running guest, kept on its control group.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct State {
-    /// Init's process id on the host.
+    /// Init's process id on the host; 0 while there is none yet.
     pub pid: i32,
     /// Its monitor's process id, or that of the `holm run` that waits for it.
     pub monitor: i32,

@@ -8,7 +8,7 @@ use holm_sys::exec::cloexec_from;
 use holm_sys::process::{self, duplicate_to, flags};
 use holm_sys::seccomp::Instruction;
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::process::{Gid, Uid, chdir, setsid, umask};
+use rustix::process::{Gid, Signal, Uid, chdir, set_parent_process_death_signal, setsid, umask};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, unlockpt};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -37,6 +37,8 @@ pub struct Init {
     pub arch: Arch,
     /// What it may do.
     pub security: Security,
+    /// It is killed when the launcher ends, however that ends.
+    pub dies_with_launcher: bool,
 }
 
 /// What init's descriptors 0 to 2 are.
@@ -109,6 +111,11 @@ fn prepare(
     set_thread_groups(&[]).map_err(at(Step::Ids))?;
     set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(at(Step::Ids))?;
     set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Ids))?;
+    if init.dies_with_launcher {
+        // After the change of ids, which would have taken it back.
+        set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Step::Ids))?;
+        launcher.end_if_alone();
+    }
     process::unshare(flags::NEWNS).map_err(|error| (Step::MountNamespace, error))?;
     rustix::system::sethostname(init.hostname.as_bytes()).map_err(at(Step::HostName))?;
     if init.arch == Arch::I686 {

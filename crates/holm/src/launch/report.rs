@@ -2,6 +2,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use holm_sys::process::exit_now;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
@@ -92,6 +93,14 @@ impl Guest {
     pub fn fail(&self, step: Step, error: &io::Error) -> ! {
         self.send(FAILED + step as u8, error.raw_os_error().unwrap_or(0));
         exit_now(127)
+    }
+
+    /// Ends the process if the launcher is dead, and cannot take it along any more.
+    pub fn end_if_alone(&self) {
+        let mut fds = [PollFd::new(&self.report, PollFlags::empty())];
+        if poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
+            exit_now(127);
+        }
     }
 
     fn send(&self, kind: u8, number: i32) {

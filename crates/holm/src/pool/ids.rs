@@ -99,6 +99,30 @@ impl Pool {
         Ok(())
     }
 
+    /// Every context id that is taken, with the guest that has it.
+    pub fn taken_ids(&self) -> Result<Vec<(u32, Name)>> {
+        let folder = self.root().join("ids");
+        let entries = fs::read_dir(&folder).map_err(|error| Error::io("list", &folder, error))?;
+        let taken = entries.filter_map(|entry| {
+            let entry = entry.ok()?;
+            let owner = fs::read_link(entry.path()).ok()?;
+            let owner = Name::new(owner.file_name()?.to_str()?).ok()?;
+            Some((entry.file_name().to_str()?.parse().ok()?, owner))
+        });
+        Ok(taken.collect())
+    }
+
+    /// Gives an id back whose guest does not exist, unless it was taken in the last `seconds`: then
+    /// its guest may be in the making.
+    pub fn release_stale_id(&self, context: u32, seconds: u64) {
+        let link = self.id_link(context);
+        let age =
+            fs::symlink_metadata(&link).and_then(|data| data.modified()).map(|at| at.elapsed());
+        if matches!(age, Ok(Ok(age)) if age.as_secs() > seconds) {
+            drop(fs::remove_file(link));
+        }
+    }
+
     fn id_link(&self, context: u32) -> PathBuf {
         self.root().join("ids").join(context.to_string())
     }
