@@ -6,6 +6,7 @@
 #![no_main]
 #![deny(unsafe_code)]
 
+mod answer;
 mod init;
 mod monitor;
 

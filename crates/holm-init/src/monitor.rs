@@ -8,6 +8,7 @@ mod ended;
 mod handoff;
 mod log;
 mod notify;
+mod responder;
 mod watch;
 
 use clients::Clients;
@@ -16,6 +17,7 @@ use core::ffi::CStr;
 use handoff::Handoff;
 use holm_sys::bare;
 use log::Log;
+use responder::Responder;
 use rustix::fd::OwnedFd;
 use watch::{Token, Watch};
 
@@ -35,6 +37,7 @@ struct Monitor {
     log: Log,
     console: Option<Console>,
     output: Option<OwnedFd>,
+    responder: Option<Responder>,
     clients: Clients,
 }
 
@@ -50,7 +53,9 @@ pub fn run(title: &'static CStr) -> i32 {
     let log = Log::open(&handoff.folder);
     let console = handoff.console.take().and_then(Console::new);
     let output = handoff.output.take();
-    let mut monitor = Monitor { handoff, watch, log, console, output, clients: Clients::default() };
+    let responder = handoff.responder.take().and_then(Responder::new);
+    let clients = Clients::default();
+    let mut monitor = Monitor { handoff, watch, log, console, output, responder, clients };
     monitor.subscribe();
     let status = monitor.serve();
     monitor.clients.end(status);
@@ -63,6 +68,9 @@ impl Monitor {
         self.watch.level(&self.handoff.listener, Token::Listener);
         if let Some(notify) = &self.handoff.notify {
             self.watch.level(notify, Token::Notify);
+        }
+        if let Some(responder) = &self.responder {
+            self.watch.level(&responder.socket, Token::Responder);
         }
         if let Some(console) = &self.console {
             self.watch.edge(&console.master, Token::Console);
@@ -81,21 +89,30 @@ impl Monitor {
                 bursts = 0;
                 watch::pause(2);
             }
-            let wait = if more { Some(0) } else { None };
-            more = false;
-            match self.watch.next(wait) {
+            match self.watch.next(if more { Some(0) } else { None }) {
                 Some(Token::Init) => {
                     if let Some(status) = ended::wait(&self.handoff.init) {
-                        self.copy();
+                        // Bounded: another holder of the terminal may go on writing for ever.
+                        (0..BURSTS).all(|_| self.copy());
                         return status;
                     }
                 }
                 Some(Token::Listener) => {
-                    self.clients.accept(&self.handoff.listener, &self.watch, self.console.is_some())
+                    self.clients.accept(
+                        &self.handoff.listener,
+                        &self.watch,
+                        self.console.is_some(),
+                    );
                 }
                 Some(Token::Notify) => {
                     bursts += 1;
                     notify::receive(&self.handoff);
+                }
+                Some(Token::Responder) => {
+                    bursts += 1;
+                    if let Some(responder) = &self.responder {
+                        responder.receive();
+                    }
                 }
                 Some(Token::Client) => {}
                 Some(Token::Console | Token::Output) | None => {

@@ -14,3 +14,4 @@ pub mod rootfs;
 pub mod security;
 pub mod store;
 pub mod system;
+pub mod terminal;

@@ -26,6 +26,8 @@ pub struct Handoff {
     pub console: Option<OwnedFd>,
     /// The reading end of the guest's output.
     pub output: Option<OwnedFd>,
+    /// The packet socket on the guest's network.
+    pub responder: Option<OwnedFd>,
 }
 
 impl Handoff {
@@ -45,6 +47,7 @@ impl Handoff {
             notify: fd("notify"),
             console: fd("console"),
             output: fd("output"),
+            responder: fd("responder"),
         })
     }
 }

@@ -19,12 +19,21 @@ pub enum Token {
     Listener,
     /// The notify socket.
     Notify,
+    /// The packet socket on the guest's network.
+    Responder,
     /// Any client.
     Client,
 }
 
-const TOKENS: [Token; 6] =
-    [Token::Init, Token::Console, Token::Output, Token::Listener, Token::Notify, Token::Client];
+const TOKENS: [Token; 7] = [
+    Token::Init,
+    Token::Console,
+    Token::Output,
+    Token::Listener,
+    Token::Notify,
+    Token::Responder,
+    Token::Client,
+];
 
 /// The set of watched descriptors.
 pub struct Watch(OwnedFd);

@@ -25,18 +25,26 @@
 //!
 //! A client that does not read is dropped when it is 1 MiB behind.
 
+mod adopt;
+mod client;
+mod console;
 mod ended;
 mod error;
 mod handoff;
 mod image;
 mod init;
+mod logs;
 mod socket;
 #[cfg(test)]
 mod tests;
 
+pub use adopt::{Found, Running, adopt};
+pub use client::{Message, is_alive};
+pub use console::{Console, Left};
 pub use ended::{Ended, How};
 pub use error::Error;
 pub use handoff::{Handoff, become_monitor};
 pub use image::{IMAGE, seal};
 pub use init::{InitService, SERVICES_MAX, init_args};
+pub use logs::Logs;
 pub use socket::{SOCKET, listen, output_fifo};

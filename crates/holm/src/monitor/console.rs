@@ -1,0 +1,161 @@
+//! Looking at a guest's console, and typing into it.
+
+use super::client::{Client, Message};
+use super::{Ended, Error};
+use crate::terminal::{Raw, write_all};
+use holm_sys::signal::Caught;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, read};
+use rustix::termios::tcgetwinsize;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+const SIGWINCH: i32 = 28;
+const SIGCONT: i32 = 18;
+/// SIGHUP, SIGINT, SIGQUIT, SIGTERM: the client leaves, with the terminal as it was.
+const LEAVE: [i32; 4] = [1, 2, 3, 15];
+
+/// A look at a console.
+#[derive(Debug)]
+pub struct Console<'a> {
+    /// The guest's name.
+    pub guest: &'a str,
+    /// Its monitor's socket.
+    pub socket: &'a Path,
+    /// Where keys come from; `None` only looks.
+    pub input: Option<BorrowedFd<'a>>,
+    /// Where the guest's output goes.
+    pub output: BorrowedFd<'a>,
+}
+
+/// Why a look ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// By the keys for it, by the end of the input, or by a signal.
+    Detached,
+    /// The guest's init ended.
+    Ended(Ended),
+    /// The monitor hung up: the reader was too slow, or the monitor was killed.
+    Dropped,
+}
+
+impl Console<'_> {
+    /// Shows the console until the user leaves or the guest ends. Whatever happens, the terminal is as before.
+    ///
+    /// On a terminal `Ctrl-] q` leaves, and `Ctrl-] Ctrl-]` types one `Ctrl-]`.
+    pub fn run(&self) -> Result<Left, Error> {
+        let client = Client::connect(self.guest, self.socket)?;
+        self.show(&client).map_err(Error::system(self.guest, "cannot go on showing its console"))
+    }
+
+    fn show(&self, client: &Client) -> io::Result<Left> {
+        let signals = Caught::all()?;
+        let raw = match self.input {
+            Some(input) => Raw::enter(input)?,
+            None => None,
+        };
+        let mut keys = Keys::new(raw.is_some());
+        self.resize(client)?;
+        loop {
+            let mut fds =
+                vec![PollFd::new(client, PollFlags::IN), PollFd::new(&signals, PollFlags::IN)];
+            fds.extend(self.input.as_ref().map(|input| PollFd::new(input, PollFlags::IN)));
+            match poll(&mut fds, None) {
+                Err(Errno::INTR) => continue,
+                result => result?,
+            };
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            if ready[0]
+                && let Some(left) = self.receive(client)?
+            {
+                return Ok(left);
+            }
+            while let Some(signal) = signals.next() {
+                if LEAVE.contains(&signal) {
+                    return Ok(Left::Detached);
+                }
+                if let (SIGCONT, Some(raw)) = (signal, &raw) {
+                    raw.again()?;
+                }
+                if matches!(signal, SIGWINCH | SIGCONT) {
+                    self.resize(client)?;
+                }
+            }
+            if ready.get(2) == Some(&true) && !self.send(client, &mut keys)? {
+                return Ok(Left::Detached);
+            }
+        }
+    }
+
+    fn receive(&self, client: &Client) -> io::Result<Option<Left>> {
+        let taken = client.receive(|message| match message {
+            Message::Output(bytes) => write_all(self.output, bytes).map(|()| None),
+            Message::Ended(ended) => Ok(Some(Left::Ended(ended))),
+            Message::Hello(_) | Message::Other => Ok(None),
+        })?;
+        taken.unwrap_or(Ok(Some(Left::Dropped)))
+    }
+
+    /// Sends what was typed; false when that was the wish to leave.
+    fn send(&self, client: &Client, keys: &mut Keys) -> io::Result<bool> {
+        let Some(input) = self.input else { return Ok(true) };
+        let mut buffer = [0; 4096];
+        let len = match read(input, &mut buffer[..]) {
+            Ok(0) => return Ok(false),
+            Ok(len) => len,
+            Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        };
+        let (typed, leave) = keys.take(&buffer[..len]);
+        client.type_in(&typed)?;
+        Ok(!leave)
+    }
+
+    fn resize(&self, client: &Client) -> io::Result<()> {
+        match self.input.map(tcgetwinsize) {
+            Some(Ok(size)) => client.resize(size.ws_row, size.ws_col),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `Ctrl-]`
+const ESCAPE: u8 = 0x1d;
+
+/// Finds the wish to leave among the keys.
+pub(super) struct Keys {
+    terminal: bool,
+    escaped: bool,
+}
+
+impl Keys {
+    /// Input that is not from a `terminal` is passed on as it is.
+    pub fn new(terminal: bool) -> Keys {
+        Keys { terminal, escaped: false }
+    }
+
+    /// What to type of `bytes`, and whether the user leaves after that.
+    pub fn take(&mut self, bytes: &[u8]) -> (Vec<u8>, bool) {
+        if !self.terminal {
+            return (bytes.to_vec(), false);
+        }
+        let mut typed = Vec::with_capacity(bytes.len());
+        for &byte in bytes {
+            match (self.escaped, byte) {
+                (false, ESCAPE) => self.escaped = true,
+                (true, b'q' | b'Q') => return (typed, true),
+                (true, ESCAPE) => {
+                    self.escaped = false;
+                    typed.push(ESCAPE);
+                }
+                (true, _) => {
+                    self.escaped = false;
+                    typed.extend([ESCAPE, byte]);
+                }
+                (false, _) => typed.push(byte),
+            }
+        }
+        (typed, false)
+    }
+}

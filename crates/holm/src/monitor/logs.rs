@@ -1,0 +1,127 @@
+//! Reading a guest's log, also while its monitor writes and turns it.
+
+use crate::terminal::write_all;
+use rustix::fs::fstat;
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+
+/// A request for a guest's log.
+#[derive(Debug)]
+pub struct Logs<'a> {
+    /// The guest's folder, which holds `log` and `log.1`.
+    pub folder: &'a Path,
+    /// Only so many of the last lines.
+    pub lines: Option<usize>,
+    /// Goes on with what is written from now on, until the guest's folder or the reader is gone.
+    pub follow: bool,
+    /// Where it goes.
+    pub output: BorrowedFd<'a>,
+}
+
+impl Logs<'_> {
+    /// Writes the log. A reader that has gone is no error.
+    pub fn run(&self) -> io::Result<()> {
+        match self.copy() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result,
+        }
+    }
+
+    fn copy(&self) -> io::Result<()> {
+        // Before the first read, or what is written in between would be noticed late.
+        let watch = self.follow.then(|| self.watch()).transpose()?;
+        let mut log = self.open("log")?;
+        let mut text = Vec::new();
+        if let Some(mut old) = self.open("log.1")? {
+            old.read_to_end(&mut text)?;
+        }
+        if let Some(log) = &mut log {
+            log.read_to_end(&mut text)?;
+        }
+        write_all(self.output, tail(&text, self.lines))?;
+        match watch {
+            Some(watch) => self.follow(&watch, log),
+            None => Ok(()),
+        }
+    }
+
+    fn open(&self, name: &str) -> io::Result<Option<File>> {
+        match File::open(self.folder.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            file => file.map(Some),
+        }
+    }
+
+    fn watch(&self) -> io::Result<OwnedFd> {
+        let watch = inotify::init(CreateFlags::CLOEXEC)?;
+        let what =
+            WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::ONLYDIR;
+        inotify::add_watch(&watch, self.folder, what)?;
+        Ok(watch)
+    }
+
+    fn follow(&self, watch: &OwnedFd, mut log: Option<File>) -> io::Result<()> {
+        loop {
+            if !changed(watch)? {
+                return Ok(());
+            }
+            let current = self.open("log")?;
+            // Only now: what was written to the old file before its turn comes first, and all of it.
+            self.rest(log.as_mut())?;
+            match current {
+                // An open file would keep its removed folder, and the word of its end, from us.
+                None => log = None,
+                Some(current) if log.as_ref().is_some_and(|log| same(log, &current)) => {}
+                Some(mut current) => {
+                    self.rest(Some(&mut current))?;
+                    log = Some(current);
+                }
+            }
+        }
+    }
+
+    fn rest(&self, log: Option<&mut File>) -> io::Result<()> {
+        let Some(log) = log else { return Ok(()) };
+        let mut text = Vec::new();
+        log.read_to_end(&mut text)?;
+        write_all(self.output, &text)
+    }
+}
+
+/// Waits for something to happen in the folder; false when the folder is gone.
+fn changed(watch: &OwnedFd) -> io::Result<bool> {
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(watch, &mut buffer);
+    loop {
+        let gone = events.next().map(|event| event.events().contains(ReadFlags::IGNORED));
+        match gone {
+            Ok(true) => return Ok(false),
+            Ok(false) if events.is_buffer_empty() => return Ok(true),
+            Ok(false) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn same(a: &File, b: &File) -> bool {
+    match (fstat(a), fstat(b)) {
+        (Ok(a), Ok(b)) => (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino),
+        _ => false,
+    }
+}
+
+/// The last `lines` lines of `text`; an unfinished one counts.
+pub(super) fn tail(text: &[u8], lines: Option<usize>) -> &[u8] {
+    let Some(lines) = lines else { return text };
+    let body = text.strip_suffix(b"\n").unwrap_or(text);
+    let mut starts = (0..body.len()).rev().filter(|&at| body[at] == b'\n').map(|at| at + 1);
+    match lines.checked_sub(1) {
+        None => &[],
+        Some(skip) => starts.nth(skip).map_or(text, |start| &text[start..]),
+    }
+}

@@ -1,0 +1,42 @@
+//! The caller's terminal while its keys belong to a guest.
+
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// A terminal that passes every key on as it is; as before when dropped.
+#[derive(Debug)]
+pub struct Raw<'a> {
+    terminal: BorrowedFd<'a>,
+    before: Termios,
+}
+
+impl<'a> Raw<'a> {
+    /// Makes `terminal` raw; `None` when it is no terminal.
+    pub fn enter(terminal: BorrowedFd<'a>) -> io::Result<Option<Raw<'a>>> {
+        let Ok(before) = tcgetattr(terminal) else { return Ok(None) };
+        let raw = Raw { terminal, before };
+        raw.again()?;
+        Ok(Some(raw))
+    }
+
+    /// Makes it raw again, after a shell had it in between.
+    pub fn again(&self) -> io::Result<()> {
+        let mut modes = self.before.clone();
+        modes.make_raw();
+        Ok(tcsetattr(self.terminal, OptionalActions::Now, &modes)?)
+    }
+}
+
+impl Drop for Raw<'_> {
+    fn drop(&mut self) {
+        let _ = tcsetattr(self.terminal, OptionalActions::Drain, &self.before);
+    }
+}
+
+/// Makes the terminal `to` as large as `from`, when both are terminals.
+pub fn copy_size(from: impl AsFd, to: impl AsFd) {
+    if let Ok(size) = tcgetwinsize(from) {
+        let _ = tcsetwinsize(to, size);
+    }
+}

@@ -1,0 +1,182 @@
+//! Between the caller's terminal and a pseudo-terminal in a guest.
+
+use super::{Raw, copy_size};
+use holm_sys::signal::Caught;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::{Errno, read, write};
+use rustix::process::{Signal, pidfd_send_signal};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+const SIGWINCH: i32 = 28;
+const SIGCONT: i32 = 18;
+
+const BUFFER: usize = 64 << 10;
+/// Reads in one turn.
+const READS: usize = 256;
+
+/// One command on a pseudo-terminal.
+#[derive(Debug)]
+pub struct Relay<'a> {
+    /// The pseudo-terminal's master.
+    pub master: BorrowedFd<'a>,
+    /// The command's pidfd.
+    pub command: BorrowedFd<'a>,
+    /// The terminal to read keys from; `None` when the command's input is not the pseudo-terminal.
+    pub input: Option<BorrowedFd<'a>>,
+    /// Where the pseudo-terminal's output goes.
+    pub output: BorrowedFd<'a>,
+}
+
+/// What moves while the command runs.
+struct State {
+    typed: Vec<u8>,
+    input: bool,
+    master: bool,
+}
+
+impl Relay<'_> {
+    /// Copies until the command has ended and everything it wrote was read. Whatever happens, the terminal is as before.
+    ///
+    /// A signal among `signals` is passed on to the command, but for the news of a changed size.
+    pub fn run(&self, signals: &Caught) -> io::Result<()> {
+        fcntl_setfl(self.master, fcntl_getfl(self.master)? | OFlags::NONBLOCK)?;
+        let raw = match self.input {
+            Some(input) => Raw::enter(input)?,
+            None => None,
+        };
+        self.resize();
+        let mut state = State { typed: Vec::new(), input: self.input.is_some(), master: true };
+        loop {
+            let ended = self.turn(signals, &mut state)?;
+            while let Some(signal) = signals.next() {
+                self.signal(signal, raw.as_ref());
+            }
+            if ended {
+                self.output(&mut state)?;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for something and moves what it is; says whether the command has ended.
+    fn turn(&self, signals: &Caught, state: &mut State) -> io::Result<bool> {
+        let out = if state.typed.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+        let mut fds =
+            vec![PollFd::new(&self.command, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
+        if state.master {
+            fds.push(PollFd::new(&self.master, PollFlags::IN | out));
+        }
+        if let Some(input) = &self.input
+            && state.input
+            && state.typed.is_empty()
+        {
+            fds.push(PollFd::new(input, PollFlags::IN));
+        }
+        match poll(&mut fds, None) {
+            Err(Errno::INTR) => return Ok(false),
+            result => result?,
+        };
+        let ended = !fds[0].revents().is_empty();
+        let typed = fds.len() > 2 && fds.last().is_some_and(|fd| !fd.revents().is_empty());
+        if state.master {
+            self.output(state)?;
+        }
+        if typed && state.input && state.typed.is_empty() {
+            self.input(state);
+        }
+        self.type_in(state);
+        Ok(ended)
+    }
+
+    /// Copies what the command wrote.
+    fn output(&self, state: &mut State) -> io::Result<()> {
+        let mut buffer = vec![0; BUFFER];
+        // More than a pseudo-terminal holds, and yet an end: a child left behind may write for ever.
+        for _ in 0..READS {
+            match read(self.master, &mut buffer[..]) {
+                Ok(0) => state.master = false,
+                Ok(len) => {
+                    write_all(self.output, &buffer[..len])?;
+                    continue;
+                }
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => {}
+                // EIO: nobody has the other end open any more.
+                Err(_) => state.master = false,
+            }
+            break;
+        }
+        Ok(())
+    }
+
+    fn input(&self, state: &mut State) {
+        let Some(input) = self.input else { return };
+        // A poll just said that it can be read, or hung up.
+        if !ready(input) {
+            return;
+        }
+        let mut buffer = [0; 4096];
+        match read(input, &mut buffer[..]) {
+            Ok(0) => state.input = false,
+            Ok(len) => state.typed.extend_from_slice(&buffer[..len]),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => state.input = false,
+        }
+    }
+
+    fn type_in(&self, state: &mut State) {
+        while !state.typed.is_empty() {
+            match write(self.master, &state.typed) {
+                Ok(len) => drop(state.typed.drain(..len)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => state.typed.clear(),
+            }
+        }
+    }
+
+    fn signal(&self, signal: i32, raw: Option<&Raw<'_>>) {
+        match signal {
+            SIGWINCH => self.resize(),
+            SIGCONT => {
+                // Stopped and continued by job control: the shell made the terminal its own meanwhile.
+                if let Some(raw) = raw {
+                    let _ = raw.again();
+                }
+                self.resize();
+            }
+            signal => {
+                if let Some(signal) = Signal::from_named_raw(signal) {
+                    let _ = pidfd_send_signal(self.command, signal);
+                }
+            }
+        }
+    }
+
+    fn resize(&self) {
+        copy_size(self.input.unwrap_or(self.output), self.master);
+    }
+}
+
+fn ready(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+/// Writes all of `bytes`, also to a descriptor that somebody made non-blocking.
+pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match write(&to, bytes) {
+            Ok(len) => bytes = &bytes[len..],
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                poll(&mut [PollFd::new(&to, PollFlags::OUT)], None)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
