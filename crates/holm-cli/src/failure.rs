@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use holm::config;
+use holm::{config, guest};
 
 use crate::term::{self, paint};
 
@@ -50,9 +50,9 @@ impl Failure {
         std::iter::successors(Some(first), |e: &&(dyn Error + 'static)| (*e).source()).collect()
     }
 
-    /// The place in a file, if the error has one.
+    /// The mistake in a file or in a change, if that is what went wrong.
     fn config_error(&self) -> Option<&config::Error> {
-        self.chain().into_iter().find_map(|e| e.downcast_ref())
+        self.chain().into_iter().find_map(config_error)
     }
 
     /// `{"message": ..., "causes": [...], "help": ...}`.
@@ -96,7 +96,18 @@ impl Failure {
 
 impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { error: Box::new(error), help: None, status: FAILED }
+        // A change that holm was told on its command line.
+        let usage = matches!(config_error(&error), Some(config::Error::Change { .. }));
+        let status = if usage { WRONG_USAGE } else { FAILED };
+        Self { error: Box::new(error), help: None, status }
+    }
+}
+
+/// The mistake itself: the engine's errors speak through it, so it is not in their chain.
+fn config_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a config::Error> {
+    match error.downcast_ref() {
+        Some(guest::Error::Config(inner)) => Some(inner),
+        _ => error.downcast_ref(),
     }
 }
 

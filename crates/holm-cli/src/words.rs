@@ -4,7 +4,7 @@ use holm::config::nearest;
 
 use crate::verbs;
 
-/// What to type instead of another tool's word.
+/// Words, and what to type instead.
 const INSTEAD: [(&str, &str); 24] = [
     ("ps", "holm ls lists guests; holm exec NAME ps lists what runs in one"),
     ("pull", "holm base import NAME SOURCE"),
@@ -26,15 +26,20 @@ const INSTEAD: [(&str, &str); 24] = [
     ("file", "holm exec NAME cat FILE"),
     ("up", "holm launch NAME --base BASE, or holm start NAME"),
     ("down", "holm stop NAME"),
-    ("signal", "holm kill --signal SIGNAL NAME"),
+    ("signal", "holm exec NAME kill -SIGNAL PID"),
     ("init", "holm create NAME --base BASE"),
     ("version", "holm --version"),
     ("check", "holm doctor"),
 ];
 
+/// What to type instead of a word of another tool.
+pub fn instead(word: &str) -> Option<&'static str> {
+    INSTEAD.iter().find(|(w, _)| *w == word).map(|(_, instead)| *instead)
+}
+
 /// The sentence for a word that is no verb.
 pub fn unknown(word: &str) -> String {
-    if let Some((_, instead)) = INSTEAD.iter().find(|(w, _)| *w == word) {
+    if let Some(instead) = instead(word) {
         return format!("holm has no verb {word:?}; use {instead}");
     }
     let names = verbs::all().flat_map(|v| std::iter::once(&v.name).chain(v.aliases)).copied();

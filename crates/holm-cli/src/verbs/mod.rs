@@ -70,7 +70,12 @@ enum Group {
     Hidden,
 }
 
-const GROUPS: [(Group, &str); 2] = [(Group::Settings, "Settings"), (Group::Host, "Host")];
+const GROUPS: [(Group, &str); 4] = [
+    (Group::Guests, "Guests"),
+    (Group::Inside, "Inside a guest"),
+    (Group::Settings, "Settings"),
+    (Group::Host, "Host"),
+];
 
 impl Verb {
     const fn new<A: Run>(group: Group, name: &'static str, about: &'static str) -> Self {
@@ -206,4 +211,54 @@ pub fn overview() -> String {
          \x20 --color WHEN  auto, always or never [default: auto]\n\
          \x20 -h, --help    this text; holm help VERB tells more and gives examples\n\
          \x20 -V, --version\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shell's words of a line, as far as the examples need one.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quoted = false;
+        for c in line.chars() {
+            match c {
+                '\'' => quoted = !quoted,
+                ' ' if !quoted => words.push(String::new()),
+                ';' | '|' | '#' | '>' if !quoted => break,
+                _ => words.last_mut().expect("there is always one").push(c),
+            }
+        }
+        words.retain(|w| !w.is_empty());
+        words
+    }
+
+    #[test]
+    fn every_example_is_understood() {
+        for verb in all().filter(|v| !v.is_hidden()) {
+            let own = format!("holm {} ", verb.name);
+            let lines: Vec<&str> = verb.examples.lines().filter(|l| l.contains("holm ")).collect();
+            assert!(lines.iter().any(|l| format!("{l} ").contains(&own)), "{}", verb.name);
+            for line in lines {
+                let holm = line.find("holm ").expect("only such lines");
+                let words = words(&line[holm..]);
+                let result = everything().try_get_matches_from(&words);
+                assert!(result.is_ok(), "{line}\n{words:?}\n{}", result.unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn no_word_means_two_verbs() {
+        let mut there = std::collections::HashSet::new();
+        for word in all().flat_map(|v| std::iter::once(&v.name).chain(v.aliases)) {
+            assert!(there.insert(word), "{word}");
+            assert_eq!(crate::words::instead(word), None, "{word} is a verb");
+        }
+    }
+
+    #[test]
+    fn clap_finds_no_mistake() {
+        everything().debug_assert();
+    }
 }

@@ -1,0 +1,224 @@
+//! The command line itself: what needs neither root nor a guest.
+
+use std::process::{Command, Output};
+
+/// Runs holm with a root that nothing may touch.
+fn holm(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_holm"))
+        .args(args)
+        .env("HOLM_ROOT", "/nonexistent/holm")
+        .env_remove("NO_COLOR")
+        .output()
+        .expect("holm runs")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The command line is refused with status 2 and these words.
+fn refused(args: &[&str], words: &[&str]) {
+    let output = holm(args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {}", err(&output));
+    assert!(output.stdout.is_empty(), "{args:?}");
+    for word in words {
+        assert!(err(&output).contains(word), "{args:?}: no {word:?} in\n{}", err(&output));
+    }
+}
+
+/// The verbs that `holm --help` lists.
+fn verbs() -> Vec<String> {
+    let help = out(&holm(&["--help"]));
+    let lines = help.lines().take_while(|l| *l != "Options:");
+    let verbs: Vec<String> = lines
+        .filter(|l| l.starts_with("  "))
+        .filter_map(|l| l.split_whitespace().next())
+        .map(str::to_owned)
+        .collect();
+    assert!(verbs.len() > 15, "{help}");
+    verbs
+}
+
+#[test]
+fn every_verb_is_explained_with_examples() {
+    for verb in verbs() {
+        for args in [["help", &verb], [&verb, "--help"], [&verb, "-h"]] {
+            let output = holm(&args);
+            assert_eq!(output.status.code(), Some(0), "{args:?}");
+            let text = out(&output);
+            let usage = format!("Usage: holm {verb}");
+            let example = format!("\n  holm {verb}");
+            for word in [usage.as_str(), "Examples:", &example] {
+                assert!(text.contains(word), "{args:?}: no {word:?} in\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn help_tells_every_key() {
+    let text = out(&holm(&["help", "set"]));
+    for key in holm::config::keys() {
+        assert!(text.contains(key.name), "{}", key.name);
+    }
+}
+
+#[test]
+fn help_of_an_inner_verb() {
+    assert!(out(&holm(&["help", "base", "import"])).contains("debootstrap:SUITE"));
+    refused(&["help", "base", "nonsense"], &["there is no holm base nonsense"]);
+    refused(&["help", "strat"], &["did you mean start?"]);
+}
+
+#[test]
+fn nothing_and_version() {
+    refused(&[], &["Usage: holm"]);
+    refused(&["-q"], &["Usage: holm"]);
+    let version = format!("holm {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(out(&holm(&["--version"])), version);
+    assert_eq!(out(&holm(&["--root", "/x", "-V"])), version);
+    assert_eq!(out(&holm(&["-h"])), out(&holm(&["help"])));
+}
+
+#[test]
+fn unknown_verbs() {
+    refused(&["strat"], &["holm has no verb \"strat\"; did you mean start?"]);
+    refused(&["--json=1", "lss"], &["did you mean ls?"]);
+    refused(&["--root", "start", "frobnicate"], &["\"frobnicate\"; holm --help lists them"]);
+}
+
+#[test]
+fn words_of_other_tools_name_ours() {
+    let cases = [
+        ("ps", "holm ls"),
+        ("pull", "holm base import"),
+        ("images", "holm base ls"),
+        ("config", "holm set"),
+        ("attach", "holm console"),
+        ("update", "holm set"),
+        ("version", "holm --version"),
+    ];
+    for (word, ours) in cases {
+        refused(&[word], &[ours]);
+    }
+    let same = [
+        ("list", "ls"),
+        ("delete", "rm"),
+        ("remove", "rm"),
+        ("pause", "freeze"),
+        ("unpause", "thaw"),
+        ("resume", "thaw"),
+        ("info", "status"),
+        ("show", "inspect"),
+        ("mv", "rename"),
+        ("reboot", "restart"),
+        ("shutdown", "stop"),
+    ];
+    for (word, ours) in same {
+        let output = holm(&[word, "--help"]);
+        assert_eq!(output.status.code(), Some(0), "{word}");
+        assert!(out(&output).contains(&format!("Usage: holm {ours}")), "{word}: {}", out(&output));
+    }
+}
+
+#[test]
+fn wrong_usage() {
+    refused(&["start"], &["<NAME>..."]);
+    refused(&["start", "--all", "web"], &["cannot be used with"]);
+    refused(&["stop", "--timeout", "5d", "web"], &["\"d\" is no unit of time"]);
+    refused(&["ls", "--frob"], &["--frob"]);
+    refused(&["rename", "web"], &["<NEW>"]);
+    refused(&["set", "web"], &["<KEY=VALUE>"]);
+    refused(&["ls", "--color", "blue"], &["blue"]);
+    refused(&["run", "--base", "b"], &["run needs a command", "holm launch"]);
+    refused(&["run", "-d", "--base", "b", "true"], &["holm launch"]);
+    refused(&["run", "true"], &["no base is given"]);
+    refused(&["create", "web", "--base", "b", "stray"], &["stray"]);
+}
+
+#[test]
+fn settings_on_the_command_line_are_checked() {
+    let cases: [(&[&str], &str); 8] = [
+        (&["--set", "memory.limt=1G"], "did you mean memory.limit?"),
+        (&["--set", "memory.limit"], "write KEY=VALUE"),
+        (&["-m", "1MB"], "write 1M (1024)"),
+        (&["--cpu", "half"], "is no unit of CPU time"),
+        (&["-p", "80"], "names only one port"),
+        (&["-v", "/a:b"], "not an absolute path"),
+        (&["-e", "A"], "write NAME=VALUE"),
+        (&["--init", "systemd"], "did you mean \"system\"?"),
+    ];
+    for (options, words) in cases {
+        let args = [&["create", "web", "--base", "b"], options].concat();
+        refused(&args, &[words]);
+    }
+}
+
+#[test]
+fn errors_in_json() {
+    let output = holm(&["--json", "strat"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(error["error"]["message"].as_str().expect("a message").contains("did you mean start?"));
+    let output = holm(&["rename", "web", "--json"]);
+    let error: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(error["error"]["message"].is_string());
+    assert!(output.stderr.is_empty());
+    let output = holm(&["run", "--base", "b", "--", "prog", "--json"]);
+    assert!(output.stdout.is_empty(), "the command's own option is not holm's");
+}
+
+#[test]
+fn colours_are_for_terminals() {
+    assert!(!err(&holm(&["help", "strat"])).contains('\x1b'));
+    assert!(
+        err(&holm(&["help", "strat", "--color", "always"])).contains("\x1b[1;31merror:\x1b[0m")
+    );
+}
+
+#[test]
+fn completion_scripts() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = holm(&["completion", shell]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(out(&output).contains("holm complete --"));
+    }
+    refused(&["completion", "tcsh"], &["tcsh"]);
+    let script = out(&holm(&["completion", "bash"]));
+    let checked = Command::new("bash").args(["-n", "-c", &script]).output().expect("bash runs");
+    assert!(checked.status.success(), "{}", err(&checked));
+}
+
+#[test]
+fn completion_knows_verbs_options_and_keys() {
+    let words = |typed: &[&str]| {
+        let output = holm(&[&["complete", "--"], typed].concat());
+        assert_eq!(output.status.code(), Some(0), "{typed:?}");
+        out(&output)
+    };
+    assert_eq!(words(&["sta"]), "start\nstatus\n");
+    assert_eq!(words(&["set", "web", "memory.l"]), "memory.limit=\nmemory.lock=\n");
+    assert_eq!(words(&["create", "web", "--set", "cpu.c"]), "cpu.cap=\n");
+    assert_eq!(words(&["unset", "web", "pids"]), "pids.limit\n");
+    assert_eq!(words(&["base", "im"]), "import\n");
+    assert_eq!(words(&["stop", "--ti"]), "--timeout\n");
+    assert_eq!(words(&["stop", ""]), "", "there is no root, and none is made");
+    assert_eq!(words(&["exec", "web", "--", "l"]), "");
+    assert!(!words(&[""]).contains("monitor-ended"));
+}
+
+#[test]
+fn the_manual_has_all_verbs_and_keys() {
+    let page = out(&holm(&["man"]));
+    assert!(page.starts_with(".TH HOLM 1"));
+    for verb in verbs() {
+        assert!(page.contains(&format!(".SS \"holm {verb}\"")), "{verb}");
+    }
+    for key in holm::config::keys() {
+        assert!(page.contains(&format!(".B {}\n", key.name.replace('-', "\\-"))), "{}", key.name);
+    }
+}
