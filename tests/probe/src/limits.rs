@@ -55,9 +55,10 @@ pub fn cpu(seconds: u64) {
     println!("{}.{:03} CPU seconds", got.tv_sec, got.tv_nsec / 1_000_000);
 }
 
-/// Inotify instances, kept until all are there.
+/// Inotify instances, kept until the input ends.
 pub fn inotify(count: u64) {
     use rustix::fs::inotify::{CreateFlags, init};
     let made: Vec<_> = (0..count).map_while(|_| init(CreateFlags::CLOEXEC).ok()).collect();
     println!("{} instances", made.len());
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
 }

@@ -31,7 +31,7 @@ usage: holm-probe WHAT [ARG...]
   memory BYTES        touch that much memory; prints how far it came
   forks COUNT         have that many processes at once; prints how many
   cpu SECONDS         burn; prints the CPU seconds it got
-  inotify COUNT       make that many inotify instances; prints how many";
+  inotify COUNT       make that many inotify instances, prints how many, keeps them until its input ends";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -4,6 +4,8 @@ mod cgroup;
 mod doctor;
 mod machine;
 mod net;
+mod security;
+mod systemd;
 
 use crate::test::Test;
 
@@ -16,6 +18,8 @@ pub fn all() -> Vec<Test> {
         cgroup::limits::TESTS,
         cgroup::live::TESTS,
         net::TESTS,
+        security::TESTS,
+        systemd::TESTS,
     ]
     .concat()
 }

@@ -1,0 +1,148 @@
+//! What guest root can do: looked at from inside, by the probe.
+
+use crate::command::Outcome;
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+pub const TESTS: &[Test] = &[
+    test!(mounts_are_locked).bases(&["busybox"]),
+    test!(mounts_are_locked_in_a_guest_that_stays).bases(&["busybox"]),
+    test!(nothing_leads_out).bases(&["busybox"]),
+    test!(nothing_leads_out_of_exec).bases(&["busybox"]),
+    test!(calls_are_refused).bases(&["busybox"]),
+    test!(capabilities_are_bounded).bases(&["busybox"]),
+    test!(clock_and_log_are_the_hosts).bases(&["busybox"]),
+    test!(dev_and_ids_and_net_are_its_own).bases(&["busybox"]),
+    test!(hogs_are_bounded).bases(&["busybox"]),
+    test!(inotify_instances_are_per_guest).bases(&["busybox"]),
+    test!(a_32_bit_guest_says_so).bases(&["busybox"]),
+];
+
+/// A folder that holds the probe alone, on a real disk, to bind into guests.
+pub fn probe_folder(sandbox: &Sandbox) -> PathBuf {
+    let folder = sandbox.root().join("probe");
+    std::fs::create_dir_all(&folder).expect("a folder for the probe");
+    let beside = std::env::current_exe().expect("own path").with_file_name("holm-probe");
+    std::fs::copy(&beside, folder.join("holm-probe"))
+        .unwrap_or_else(|error| panic!("{}: {error}", beside.display()));
+    folder
+}
+
+/// Runs the probe in a guest for one command, `settings` on its command line.
+fn probe(sandbox: &Sandbox, settings: &[&str], words: &[&str]) -> Outcome {
+    let mount = format!("{}:/probe:ro", probe_folder(sandbox).display());
+    let mut args = vec!["run", "--base", "busybox", "--net", "none", "-v", &mount];
+    args.extend(settings);
+    args.extend(["--", "/probe/holm-probe"]);
+    args.extend(words);
+    sandbox.holm(&args)
+}
+
+fn mounts_are_locked(sandbox: &mut Sandbox) {
+    let outcome = probe(sandbox, &[], &["locks"]).ok();
+    // The bind itself must have been among what was tried.
+    assert!(outcome.stdout.contains("/probe: clear ro by remount"), "{outcome}");
+}
+
+fn mounts_are_locked_in_a_guest_that_stays(sandbox: &mut Sandbox) {
+    let mount = format!("{}:/probe:ro", probe_folder(sandbox).display());
+    sandbox
+        .holm(&["launch", "g", "--base", "busybox", "-v", &mount, "--", "/bin/sleep", "1000"])
+        .ok();
+    sandbox.holm(&["exec", "g", "/probe/holm-probe", "locks"]).ok();
+    sandbox.holm(&["rm", "--force", "g"]).ok();
+}
+
+fn nothing_leads_out(sandbox: &mut Sandbox) {
+    probe(sandbox, &[], &["escape"]).ok();
+}
+
+fn nothing_leads_out_of_exec(sandbox: &mut Sandbox) {
+    let mount = format!("{}:/probe:ro", probe_folder(sandbox).display());
+    sandbox
+        .holm(&["launch", "g", "--base", "busybox", "-v", &mount, "--", "/bin/sleep", "1000"])
+        .ok();
+    for words in [["escape"].as_slice(), &["caps"], &["seccomp"], &["seccomp", "--32"], &["ids"]] {
+        sandbox.holm(&[&["exec", "g", "/probe/holm-probe"], words].concat()).ok();
+    }
+    sandbox.holm(&["rm", "--force", "g"]).ok();
+}
+
+fn calls_are_refused(sandbox: &mut Sandbox) {
+    probe(sandbox, &[], &["seccomp"]).ok();
+    probe(sandbox, &[], &["seccomp", "--32"]).ok();
+}
+
+fn capabilities_are_bounded(sandbox: &mut Sandbox) {
+    probe(sandbox, &[], &["caps"]).ok();
+    // CAP_NET_RAW is number 13 (include/uapi/linux/capability.h).
+    let config = holm::config::Security::default();
+    let less = holm::security::bounding_set(&config).expect("the default") & !(1 << 13);
+    probe(sandbox, &["--set", "security.caps+=-CAP_NET_RAW"], &["caps", &format!("{less:x}")]).ok();
+    probe(sandbox, &["--set", "security.caps+=CAP_SYS_TIME"], &["caps"])
+        .refused(&["CAP_SYS_TIME", "above the bound"]);
+}
+
+fn clock_and_log_are_the_hosts(sandbox: &mut Sandbox) {
+    probe(sandbox, &[], &["clock"]).ok();
+    probe(sandbox, &[], &["dmesg"]).ok();
+}
+
+fn dev_and_ids_and_net_are_its_own(sandbox: &mut Sandbox) {
+    probe(sandbox, &[], &["dev"]).ok();
+    probe(sandbox, &[], &["ids"]).ok();
+    probe(sandbox, &[], &["net", "lo"]).ok();
+}
+
+fn hogs_are_bounded(sandbox: &mut Sandbox) {
+    let hog = probe(sandbox, &["--memory", "64M"], &["memory", "268435456"]);
+    assert_eq!(hog.code(), 137, "killed for its memory\n{hog}");
+    let bomb = probe(sandbox, &["--set", "pids.limit=20"], &["forks", "100"]).ok();
+    let made: u32 = first_number(&bomb.stdout);
+    assert!((5..20).contains(&made), "{bomb}");
+}
+
+/// The kernel charges a user namespace's inotify instances to its maker too: guests made by one uid would share 128.
+fn inotify_instances_are_per_guest(sandbox: &mut Sandbox) {
+    let mount = format!("{}:/probe:ro", probe_folder(sandbox).display());
+    let mut guests: Vec<_> = (0..4)
+        .map(|_| {
+            let mut command = sandbox.command();
+            command.args(["run", "--base", "busybox", "--net", "none", "-v", &mount, "--"]);
+            command.args(["/probe/holm-probe", "inotify", "100"]);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("holm run")
+        })
+        .collect();
+    // Each says how many it has, and keeps them until its input ends.
+    let counts: Vec<u32> = guests
+        .iter_mut()
+        .map(|guest| {
+            let mut line = String::new();
+            let output = guest.stdout.take().expect("piped");
+            BufReader::new(output).read_line(&mut line).expect("a line");
+            first_number(&line)
+        })
+        .collect();
+    for mut guest in guests {
+        drop(guest.stdin.take());
+        guest.wait().expect("its end");
+    }
+    assert_eq!(counts, [100; 4]);
+}
+
+fn a_32_bit_guest_says_so(sandbox: &mut Sandbox) {
+    let machine = |arch: &str| {
+        let arch = format!("arch={arch}");
+        let args = ["run", "--base", "busybox", "--net", "none", "--set", &arch, "--"];
+        sandbox.holm(&[&args[..], &["/bin/uname", "-m"]].concat()).ok().stdout
+    };
+    assert_eq!(machine("i686"), "i686\n");
+    assert_eq!(machine("native"), "x86_64\n");
+}
+
+fn first_number(text: &str) -> u32 {
+    text.split(' ').next().and_then(|word| word.trim().parse().ok()).unwrap_or(0)
+}
