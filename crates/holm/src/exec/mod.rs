@@ -10,7 +10,7 @@ mod foreground;
 mod user;
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use holm_sys::process::{self, Clone, flags};
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
@@ -82,9 +82,10 @@ fn spawn(
     if state.net.mode != NetMode::Host {
         joined |= flags::NEWNET;
     }
-    process::join(init.as_fd(), flags::NEWPID)
-        .map_err(|error| Error::step("join the pid namespace of", "the guest", error))?;
-    let cloned = in_leaf(cgroup)?;
+    let cloned = {
+        let _away = Away::into(init.as_fd())?;
+        in_leaf(cgroup)?
+    };
     let Clone::Parent { pidfd, .. } = cloned else {
         drop(launcher);
         child::run(&child::Plan { state, command, terminal, init, joined, tasks }, &inside);
@@ -96,6 +97,29 @@ fn spawn(
             let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
             Err(error.into())
         }
+    }
+}
+
+/// While this lives, children of this process are born in another pid namespace. When the guest has
+/// ended none could be born there at all, and `holm restart` has a start to make.
+struct Away {
+    home: OwnedFd,
+}
+
+impl Away {
+    fn into(init: BorrowedFd<'_>) -> Result<Self> {
+        let fail =
+            |error: std::io::Error| Error::step("join the pid namespace of", "the guest", error);
+        let own = rustix::process::getpid();
+        let home = pidfd_open(own, PidfdFlags::empty()).map_err(|errno| fail(errno.into()))?;
+        process::join(init, flags::NEWPID).map_err(fail)?;
+        Ok(Self { home })
+    }
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        let _ = process::join(self.home.as_fd(), flags::NEWPID);
     }
 }
 

@@ -2,7 +2,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::folder::{call_off, last};
 use super::repair::{Alive, repaired};
@@ -17,8 +17,8 @@ const CLEAN_UP: Duration = Duration::from_secs(20);
 pub fn stop(pool: &Pool, name: &Name, timeout: Duration) -> Result<bool> {
     let Some(ending) = Ending::begin(pool, name)? else { return Ok(false) };
     ending.alive.cgroup.freeze(false)?;
-    match ending.alive.state.stop_signal.and_then(Signal::from_named_raw) {
-        Some(signal) => drop(pidfd_send_signal(&ending.init, signal)),
+    match ending.alive.state.stop_signal {
+        Some(signal) => drop(holm_sys::signal::send(ending.init.as_fd(), signal)),
         None => ending.ask()?,
     }
     let killed = !ended_within(&ending.init, timeout)?;
