@@ -2,7 +2,8 @@ use serde::Serialize;
 
 use super::folder::last;
 use super::repair::{alive, state_of};
-use super::{Last, Result, State, configured, sweep};
+use super::sweep::{sweep, sweep_one};
+use super::{Last, Result, State, configured};
 use crate::cgroup::{GuestCgroup, Layout, Usage};
 use crate::pool::{Name, Pool};
 
@@ -61,7 +62,9 @@ pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
 
 /// One guest.
 pub fn summary(pool: &Pool, name: &Name) -> Result<Summary> {
-    let found = look(pool, &Layout::probe()?, name)?;
+    let layout = Layout::probe()?;
+    sweep_one(pool, &layout, name)?;
+    let found = look(pool, &layout, name)?;
     found.ok_or_else(|| {
         crate::pool::Error::NoGuest { name: name.clone(), known: pool.guests().unwrap_or_default() }
             .into()

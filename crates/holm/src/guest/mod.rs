@@ -4,6 +4,7 @@
 //! host has to know about it as an extended attribute ([`State`]). So a host that loses /run, or a
 //! monitor that is killed, loses nothing that the next command does not find again.
 
+mod adopt;
 mod create;
 mod ended;
 mod error;

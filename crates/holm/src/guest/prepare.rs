@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
+use super::repair::store_state;
 use super::start::own_pid;
 use super::state::now;
 use super::{Error, Result, State};
@@ -123,9 +124,7 @@ impl<'a> Prepared<'a> {
             stopping: false,
             adopted: None,
         };
-        let text = serde_json::to_vec(&state)
-            .map_err(|source| Error::State { name: self.name.to_string(), source })?;
-        Ok(self.cgroup.set_state(&text)?)
+        store_state(&self.cgroup, self.name, &state)
     }
 
     fn init(&self, stdio: Stdio, notify: bool) -> Result<Init> {

@@ -1,5 +1,7 @@
-use rustix::process::{Pid, test_kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::adopt::adopt;
 use super::state::now;
 use super::{Error, Last, Result, State, folder};
 use crate::cgroup::{GuestCgroup, Layout};
@@ -27,7 +29,11 @@ pub(crate) fn repaired(pool: &Pool, name: &Name) -> Result<Option<Alive>> {
     let state = state_of(&cgroup, name)?;
     if let Some(state) = state {
         if cgroup.populated()? {
-            return Ok(Some(Alive { cgroup, state }));
+            let mut found = Alive { cgroup, state };
+            if !alive(found.state.monitor) {
+                adopt(pool, name, &mut found)?;
+            }
+            return Ok(Some(found));
         }
         bury(pool, name, cgroup, &state)?;
         return Ok(None);
@@ -54,6 +60,13 @@ pub(crate) fn running(pool: &Pool, name: &Name) -> Result<(GuestCgroup, State)> 
         return Err(Error::NotRunning(name.clone()));
     }
     Err(crate::pool::Error::NoGuest { name: name.clone(), known: pool.guests()? }.into())
+}
+
+/// Keeps a changed state on a guest's control group.
+pub(super) fn store_state(cgroup: &GuestCgroup, name: &Name, state: &State) -> Result<()> {
+    let text = serde_json::to_vec(state)
+        .map_err(|source| Error::State { name: name.to_string(), source })?;
+    Ok(cgroup.set_state(&text)?)
 }
 
 /// The state kept on a control group; `None` while the guest is being made.
@@ -92,7 +105,12 @@ pub(super) fn bury(pool: &Pool, name: &Name, cgroup: GuestCgroup, state: &State)
     Ok(())
 }
 
-/// Whether a process of this id lives.
+/// Whether a process of this id lives. One that has ended and was not reaped yet does not: the host's
+/// init may be slow.
 pub(super) fn alive(pid: i32) -> bool {
-    Pid::from_raw(pid).is_some_and(|pid| test_kill_process(pid).is_ok())
+    let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    process.is_some_and(|process| {
+        let mut fds = [PollFd::new(&process, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())) == Ok(0)
+    })
 }

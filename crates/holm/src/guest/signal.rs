@@ -5,7 +5,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::folder::{call_off, last};
-use super::repair::{Alive, repaired};
+use super::repair::{Alive, repaired, store_state};
 use super::{Error, Last, Result};
 use crate::pool::{Name, Pool};
 
@@ -84,9 +84,7 @@ impl Ending {
             };
         };
         alive.state.stopping = true;
-        let text = serde_json::to_vec(&alive.state)
-            .map_err(|source| Error::State { name: name.to_string(), source })?;
-        alive.cgroup.set_state(&text)?;
+        store_state(&alive.cgroup, name, &alive.state)?;
         let monitor = process(alive.state.monitor);
         if let Some(init) = process(alive.state.pid) {
             return Ok(Some(Self { alive, init, monitor }));

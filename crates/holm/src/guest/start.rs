@@ -32,7 +32,7 @@ pub fn start(pool: &Pool, name: &Name) -> Result<()> {
     if started.is_err() {
         start.prepared.undo();
     }
-    started
+    started.map(drop)
 }
 
 /// A guest with a folder, about to be started. The caller holds its lock.
@@ -88,16 +88,16 @@ pub(super) fn own_pid() -> i32 {
 }
 
 /// What answers a guest that asks for its address, and the answers.
-fn responder(plan: &net::Plan) -> Result<Option<(OwnedFd, String)>> {
+pub(super) fn responder(plan: &net::Plan) -> Result<Option<(OwnedFd, String)>> {
     Ok(net::responder(plan)?.map(|socket| (socket, net::answer_text(plan))))
 }
 
 /// The program that runs, by the path it was started from.
-fn own_program() -> Result<PathBuf> {
+pub(super) fn own_program() -> Result<PathBuf> {
     std::env::current_exe().map_err(|error| Error::io("find the program of", "holm", error))
 }
 
-fn readable(cgroup: &crate::cgroup::GuestCgroup) -> Result<OwnedFd> {
+pub(super) fn readable(cgroup: &crate::cgroup::GuestCgroup) -> Result<OwnedFd> {
     openat(
         cgroup.dir_fd(),
         ".",
@@ -114,13 +114,17 @@ pub(super) fn open_folder(path: &std::path::Path) -> Result<OwnedFd> {
 
 /// Runs `work` in a child in the monitors' control group, which it never returns from when it goes
 /// well: then the pipe closes without a word.
-fn in_monitor(pool: &Pool, name: &Name, work: impl FnOnce() -> Result<Infallible>) -> Result<()> {
+pub(super) fn in_monitor(
+    pool: &Pool,
+    name: &Name,
+    work: impl FnOnce() -> Result<Infallible>,
+) -> Result<i32> {
     let (hear, tell) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::io("make", "a pipe", errno))?;
     let group = monitor_fd(&Layout::probe()?, &pool.group())?;
     let child = process::clone(0, Some(group.as_fd()))
         .map_err(|error| Error::io("make the process of", "the monitor", error))?;
-    let Clone::Parent { pidfd, .. } = child else {
+    let Clone::Parent { pid, pidfd } = child else {
         let Err(error) = work();
         let _ = std::fs::File::from(tell).write_all(in_one_line(&error).as_bytes());
         process::exit_now(1);
@@ -131,7 +135,7 @@ fn in_monitor(pool: &Pool, name: &Name, work: impl FnOnce() -> Result<Infallible
         .read_to_string(&mut message)
         .map_err(|error| Error::io("hear from", "the monitor", error))?;
     if message.is_empty() {
-        return Ok(());
+        return Ok(pid);
     }
     let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
     Err(Error::Start { name: name.clone(), message })

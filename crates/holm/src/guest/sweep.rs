@@ -1,53 +1,58 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use super::Result;
 use super::repair::{alive, bury, state_of};
 use super::state::now;
+use super::{Result, repaired};
 use crate::cgroup::{self, GuestCgroup, Layout};
 use crate::pool::{Name, Pool};
 
 /// What has no owner may be in the making for this long, in seconds.
 const MAKING: u64 = 10;
 
-/// Removes what `holm run`s that were killed have left: their guests have no folder, hence no lock.
+/// Puts right what processes of Holm's that were killed have left: guests that ended when nobody
+/// watched, guests that run without a monitor, guests of `holm run` without the command.
 ///
 /// Looks at every control group and id of the root: for commands that do so anyway.
 pub fn sweep(pool: &Pool) -> Result<()> {
     let layout = Layout::probe()?;
-    for name in
-        cgroup::guests(&layout, &pool.group())?.iter().filter_map(|name| Name::new(name).ok())
-    {
-        if !pool.guest_dir(&name).is_dir() {
-            sweep_one(pool, &layout, &name)?;
-        }
+    let groups = cgroup::guests(&layout, &pool.group())?;
+    for name in groups.iter().filter_map(|name| Name::new(name).ok()) {
+        sweep_one(pool, &layout, &name)?;
     }
     for (context, owner) in pool.taken_ids()? {
-        let has_group = GuestCgroup::open(&layout, &pool.group(), owner.as_str())?.is_some();
-        if !pool.guest_dir(&owner).is_dir() && !has_group {
+        let in_use =
+            pool.guest_dir(&owner).is_dir() || groups.iter().any(|group| group == owner.as_str());
+        if !in_use {
             pool.release_stale_id(context, MAKING);
         }
     }
     Ok(())
 }
 
-fn sweep_one(pool: &Pool, layout: &Layout, name: &Name) -> Result<()> {
+/// The same for one guest.
+pub(super) fn sweep_one(pool: &Pool, layout: &Layout, name: &Name) -> Result<()> {
     let Some(cgroup) = GuestCgroup::open(layout, &pool.group(), name.as_str())? else {
         return Ok(());
     };
-    if cgroup.populated()? {
+    let state = state_of(&cgroup, name)?;
+    if state.as_ref().is_some_and(|state| alive(state.monitor)) {
         return Ok(());
     }
-    match state_of(&cgroup, name)? {
-        Some(state) if alive(state.monitor) => Ok(()),
-        Some(state) => bury(pool, name, cgroup, &state),
-        None => {
-            let path = layout.v2_root().join(pool.group()).join(name.as_str());
-            let made = fs::metadata(path).map_or(0, |data| data.ctime().unsigned_abs());
-            if now().saturating_sub(made) > MAKING {
-                cgroup.remove()?;
-            }
-            Ok(())
-        }
+    if pool.guest_dir(name).is_dir() {
+        // Whoever has the lock is at work on it.
+        return match pool.try_lock_guest(name)? {
+            Some(_lock) => repaired(pool, name).map(drop),
+            None => Ok(()),
+        };
     }
+    if let Some(state) = state {
+        return bury(pool, name, cgroup, &state);
+    }
+    let path = layout.v2_root().join(pool.group()).join(name.as_str());
+    let made = fs::metadata(path).map_or(0, |data| data.ctime().unsigned_abs());
+    if now().saturating_sub(made) > MAKING {
+        cgroup.remove()?;
+    }
+    Ok(())
 }

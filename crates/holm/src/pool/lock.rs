@@ -24,6 +24,16 @@ impl Lock {
         Self::take(path, options.open(path))
     }
 
+    /// Locks a folder unless another process has it locked.
+    pub(super) fn try_folder(path: &Path) -> Result<Option<Self>> {
+        let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(Error::io("lock", path, errno.into())),
+        }
+    }
+
     fn take(path: &Path, file: std::io::Result<File>) -> Result<Self> {
         let file = file.map_err(|error| Error::io("open", path, error))?;
         loop {

@@ -164,6 +164,11 @@ impl Pool {
         }
     }
 
+    /// Locks a guest unless another process has it locked.
+    pub fn try_lock_guest(&self, guest: &Name) -> Result<Option<Lock>> {
+        Lock::try_folder(&self.guest_dir(guest))
+    }
+
     /// Takes the lock on something of the whole root; waits while another process has it.
     pub fn lock(&self, what: &str) -> Result<Lock> {
         Lock::file(&self.root.join("lock").join(what))

@@ -1,0 +1,62 @@
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::repair::{Alive, store_state};
+use super::start::{in_monitor, own_pid, own_program, readable, responder};
+use super::state::now;
+use super::{Error, Result};
+use crate::monitor;
+use crate::pool::{Name, Pool};
+
+/// Puts a new monitor beside a running guest whose own has died. The caller holds the guest's lock.
+///
+/// It is not init's parent: how init ends it learns from the kernel where that tells others (Linux
+/// 6.15), and a reboot it cannot tell from a poweroff at all.
+pub(super) fn adopt(pool: &Pool, name: &Name, alive: &mut Alive) -> Result<()> {
+    let init = init_of(name, alive)?;
+    let state = &mut alive.state;
+    state.adopted = Some(now());
+    let cgroup = readable(&alive.cgroup)?;
+    let run_dir = pool.guest_run_dir(name);
+    std::fs::create_dir_all(&run_dir)
+        .map_err(|error| Error::io("make the folder", &run_dir, error))?;
+    let holm = own_program()?;
+    let folder = pool.guest_dir(name);
+    let guest = monitor::Running {
+        name: name.as_str(),
+        root: pool.root(),
+        holm: &holm,
+        pid: state.pid,
+        init,
+        cgroup,
+        folder: &folder,
+        run_dir: &run_dir,
+        console: true,
+        responder: responder(&state.net)?,
+    };
+    let child = in_monitor(pool, name, || {
+        let (handoff, _) = monitor::adopt(guest)?;
+        state.monitor = own_pid();
+        store_state(&alive.cgroup, name, state)?;
+        Ok(monitor::become_monitor(&handoff)?)
+    })?;
+    alive.state.monitor = child;
+    Ok(())
+}
+
+/// Init's descriptor, once it is seen to be in the guest's control group: its number may be another
+/// process's by now.
+fn init_of(name: &Name, alive: &Alive) -> Result<OwnedFd> {
+    let gone = || Error::Ended(name.clone());
+    let pid = Pid::from_raw(alive.state.pid).ok_or_else(gone)?;
+    let init = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| gone())?;
+    let path = format!("/proc/{}/cgroup", alive.state.pid);
+    let groups = std::fs::read_to_string(Path::new(&path)).map_err(|_| gone())?;
+    if groups.lines().any(|line| line.starts_with("0::") && line.contains(&format!("/{name}/"))) {
+        Ok(init)
+    } else {
+        Err(gone())
+    }
+}
