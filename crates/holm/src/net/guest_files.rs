@@ -11,7 +11,7 @@ pub fn networkd_unit(plan: &Plan) -> String {
     let v4 = plan.guest_v4;
     let mut text = format!(
         "# Written by Holm at every start.\n[Match]\nName=eth0\n\n[Link]\nMTUBytes={}\n\n[Network]\nDescription=Holm guest\nDHCP=no\n\
-         IPv6AcceptRA=no\nIPv6DuplicateAddressDetection=0\nLLMNR=no\nMulticastDNS=no\nKeepConfiguration=yes\n",
+         IPv6AcceptRA=no\nIPv6DuplicateAddressDetection=0\nLLMNR=no\nMulticastDNS=no\nLLDP=no\nKeepConfiguration=yes\n",
         plan.mtu
     );
     for server in &plan.dns {
