@@ -212,8 +212,14 @@ pub const FEATURES: &[Feature] = &[
     Feature::wanted(
         "nftables",
         "guests reach nothing beyond the host, and ports cannot be published",
-        "modprobe nf_tables nf_nat",
+        "apt install nftables; modprobe nf_tables nf_nat",
         network::nftables,
+    ),
+    Feature::extra(
+        "other-filters",
+        "guests reach nothing beyond the host, or are not reached",
+        "let guests' interfaces (h*) through, as said above",
+        network::other_filters,
     ),
     Feature::extra(
         "forwarding",

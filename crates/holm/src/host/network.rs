@@ -1,6 +1,7 @@
 //! Forwarding, packet filter, links.
 
 use std::fs::{OpenOptions, read_to_string};
+use std::process::Command;
 
 use holm_sys::process::flags;
 use rustix::net::netlink::NETFILTER;
@@ -9,6 +10,7 @@ use rustix::net::{
 };
 
 use super::{Answer, Machine, child};
+use crate::net;
 
 pub(super) fn forwarding(_: &Machine) -> Answer {
     const FILE: &str = "/proc/sys/net/ipv4/ip_forward";
@@ -22,11 +24,30 @@ pub(super) fn forwarding(_: &Machine) -> Answer {
     }
 }
 
-/// Asks for the list of tables, which also loads the module where there is one.
+/// Asks for the ruleset's generation, which also loads the module where there is one; and for the program that writes rules.
 pub(super) fn nftables(_: &Machine) -> Answer {
     const GET_GENERATION: u16 = (10 << 8) | 16; // NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN
     let message = request(GET_GENERATION, 0, &[0, 0, 0, 0]);
-    Answer::from(ask(Some(NETFILTER), &message).map(|()| "the kernel answers".to_owned()))
+    if let Err(words) = ask(Some(NETFILTER), &message) {
+        return Answer::No(words);
+    }
+    match Command::new("nft").arg("--version").output() {
+        Ok(output) => Answer::Yes(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        Err(error) => Answer::No(format!("the kernel answers, but cannot run nft: {error}")),
+    }
+}
+
+/// Looks for forward chains of others (Docker, ufw) that drop what they do not know.
+pub(super) fn other_filters(_: &Machine) -> Answer {
+    match net::blockers().first() {
+        None => Answer::Yes("no other program's rules stop guests' packets".to_owned()),
+        Some(blocker) => Answer::Partly(format!(
+            "chain {} of table {} drops guests' packets: {}",
+            blocker.chain,
+            blocker.table,
+            blocker.remedy()
+        )),
+    }
 }
 
 /// Makes a pair of links in a network namespace that ends with the probe.
