@@ -1,0 +1,52 @@
+//! What the figures were taken on.
+
+use std::fs::read_to_string;
+use std::process::Command;
+
+/// A table of the machine and the versions of all that takes part.
+pub fn describe(holm: &str) -> String {
+    let cpuinfo = read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model =
+        cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or(": unknown");
+    let cpus = std::thread::available_parallelism().map_or(0, usize::from);
+    let meminfo = read_to_string("/proc/meminfo").unwrap_or_default();
+    let memory =
+        meminfo.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0);
+    let kernel = read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let load = read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default().to_owned();
+    let cgroups = match holm::cgroup::Layout::probe() {
+        Ok(layout) if layout.is_pure_v2() => "v2".to_owned(),
+        Ok(_) => "hybrid (controllers on v1)".to_owned(),
+        Err(e) => e.to_string(),
+    };
+    let rows = [
+        ("date", first_line("date", &["-u", "+%Y-%m-%d %H:%M UTC"])),
+        ("kernel", kernel.trim().to_owned()),
+        ("CPUs", format!("{cpus}, {}", model.trim_start_matches([' ', '\t', ':']))),
+        (
+            "memory",
+            format!("{:.1} GiB", f64::from(u32::try_from(memory / 1024).unwrap_or(0)) / 1024.0),
+        ),
+        ("cgroups", cgroups),
+        ("load average at the start", load),
+        ("holm", first_line(holm, &["--version"])),
+        ("bubblewrap", first_line("bwrap", &["--version"])),
+        ("lxc", first_line("lxc-execute", &["--version"])),
+        ("runc", first_line("runc", &["--version"])),
+        ("systemd-nspawn", first_line("systemd-nspawn", &["--version"])),
+        ("nsenter", first_line("nsenter", &["--version"])),
+    ];
+    let rows = rows.map(|(what, value)| format!("| {what} | {} |\n", crate::race::cell(&value)));
+    format!("| | |\n|---|---|\n{}", rows.concat())
+}
+
+fn first_line(program: &str, args: &[&str]) -> String {
+    match Command::new(program).args(args).output() {
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            text.lines().next().unwrap_or_default().to_owned()
+        }
+        Err(_) => "not installed".to_owned(),
+    }
+}

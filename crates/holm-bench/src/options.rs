@@ -1,0 +1,55 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+pub const USAGE: &str = "\
+usage: holm-bench [-n ROUNDS] [--holm FILE] [--import FILE] [--scratch DIR] [--out FILE] [SECTION...]
+  -n         rounds of each race (100); 5 shows whether all works
+  --holm     the holm command to measure (target/x86_64-unknown-linux-musl/release/holm)
+  --import   the holm-import program (target/release/holm-import)
+  --scratch  a folder for roots and images, kept between runs (target/bench)
+  --out      the report (docs/benchmarks/start.md)
+Sections: start trace exec boot memory many disk; all of them when none is named.
+Wants root, and a machine on which nothing else runs.";
+
+pub struct Options {
+    pub rounds: usize,
+    pub holm: PathBuf,
+    pub import: PathBuf,
+    pub scratch: PathBuf,
+    pub out: PathBuf,
+    pub sections: Vec<String>,
+}
+
+impl Options {
+    pub fn parse(args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self {
+            rounds: 100,
+            holm: "target/x86_64-unknown-linux-musl/release/holm".into(),
+            import: "target/release/holm-import".into(),
+            scratch: "target/bench".into(),
+            out: "docs/benchmarks/start.md".into(),
+            sections: Vec::new(),
+        };
+        let mut args = args;
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or(format!("{arg} wants a value"));
+            match arg.as_str() {
+                "-n" => {
+                    let text = value()?;
+                    options.rounds = text.parse().map_err(|_| format!("-n {text}: a number"))?;
+                }
+                "--holm" => options.holm = value()?.into(),
+                "--import" => options.import = value()?.into(),
+                "--scratch" => options.scratch = value()?.into(),
+                "--out" => options.out = value()?.into(),
+                flag if flag.starts_with('-') => return Err(format!("{flag}: unknown option")),
+                section => options.sections.push(section.to_owned()),
+            }
+        }
+        if options.rounds == 0 {
+            return Err("-n 0 measures nothing".to_owned());
+        }
+        Ok(options)
+    }
+}

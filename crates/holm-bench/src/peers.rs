@@ -1,0 +1,170 @@
+//! The command lines of those that Holm is measured beside, and what they leave behind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::stage::{SHIFT, Stage};
+
+/// Memory and CPUs of a race with limits, in each one's words.
+const MEMORY: u64 = 256 << 20;
+
+/// Everything that a peer makes in cgroup hierarchies is below this.
+const GROUP: &str = "holm-bench";
+
+pub fn bwrap(stage: &Stage, command: &[&str]) -> Vec<String> {
+    let root = stage.path("minimal");
+    let head =
+        ["bwrap", "--unshare-all", "--bind", &root, "/", "--proc", "/proc", "--dev", "/dev", "--"];
+    join(&head, command)
+}
+
+/// What an lxc container is like.
+#[derive(Clone, Copy, Default)]
+pub struct Lxc<'a> {
+    pub limits: bool,
+    /// A host folder to be seen at /bench.
+    pub bench: Option<&'a str>,
+}
+
+/// Writes the configuration of a container and gives its file.
+pub fn lxc_config(stage: &Stage, name: &str, root: &str, lxc: Lxc) -> Result<String, String> {
+    let mut text = format!(
+        "lxc.uts.name = {name}
+lxc.rootfs.path = dir:{}
+lxc.idmap = u 0 {SHIFT} 65536
+lxc.idmap = g 0 {SHIFT} 65536
+lxc.net.0.type = empty
+lxc.mount.auto = proc:mixed sys:mixed cgroup:mixed
+lxc.autodev = 1
+lxc.pty.max = 4
+lxc.tty.max = 0
+lxc.seccomp.profile = /usr/share/lxc/config/common.seccomp
+lxc.cgroup.dir.container = {GROUP}/{name}
+lxc.cgroup.dir.monitor = {GROUP}/{name}-monitor
+lxc.cgroup.dir.monitor.pivot = {GROUP}/pivot
+",
+        stage.path(root)
+    );
+    if lxc.limits {
+        text += &format!(
+            "lxc.cgroup.memory.limit_in_bytes = {MEMORY}
+lxc.cgroup.cpu.cfs_quota_us = 100000
+lxc.cgroup2.memory.max = {MEMORY}
+lxc.cgroup2.cpu.max = 100000 100000
+"
+        );
+    }
+    if let Some(folder) = lxc.bench {
+        text += &format!("lxc.mount.entry = {folder} bench none bind 0 0\n");
+    }
+    fs::create_dir_all(stage.path("lxc")).map_err(|e| e.to_string())?;
+    let file = stage.path(&format!("{name}.conf"));
+    fs::write(&file, text).map_err(|e| format!("{file}: {e}"))?;
+    Ok(file)
+}
+
+pub fn lxc_execute(
+    stage: &Stage,
+    name: &str,
+    limits: bool,
+    command: &[&str],
+) -> Result<Vec<String>, String> {
+    let config = lxc_config(stage, name, "minimal-shifted", Lxc { limits, bench: None })?;
+    let folder = stage.path("lxc");
+    Ok(join(&["lxc-execute", "-P", &folder, "-n", name, "-f", &config, "--"], command))
+}
+
+/// The same namespaces and ids as the others, from a bundle written here.
+pub fn runc(stage: &Stage, name: &str, command: &[&str]) -> Result<Vec<String>, String> {
+    let bundle = stage.path(&format!("{name}-bundle"));
+    let ids = serde_json::json!([{ "containerID": 0, "hostID": SHIFT, "size": 65536 }]);
+    let mount = |destination: &str, kind: &str, options: &[&str]| serde_json::json!({ "destination": destination, "type": kind, "source": kind, "options": options });
+    let namespaces = ["pid", "mount", "uts", "ipc", "network", "user", "cgroup"]
+        .map(|kind| serde_json::json!({ "type": kind }));
+    let config = serde_json::json!({
+        "ociVersion": "1.0.2",
+        "process": { "terminal": false, "user": { "uid": 0, "gid": 0 }, "args": command, "env": ["PATH=/bin"], "cwd": "/" },
+        "root": { "path": stage.path("minimal-shifted") },
+        "hostname": name,
+        "mounts": [
+            mount("/proc", "proc", &[]),
+            mount("/dev", "tmpfs", &["nosuid", "mode=755"]),
+            mount("/dev/pts", "devpts", &["newinstance", "ptmxmode=0666"]),
+            mount("/sys", "sysfs", &["ro"]),
+        ],
+        "linux": { "uidMappings": ids, "gidMappings": ids, "cgroupsPath": format!("/{GROUP}/{name}"), "namespaces": namespaces },
+    });
+    fs::create_dir_all(&bundle)
+        .and_then(|()| fs::write(Path::new(&bundle).join("config.json"), config.to_string()))
+        .map_err(|e| format!("{bundle}: {e}"))?;
+    let folder = stage.path("runc");
+    Ok(["runc", "--root", &folder, "run", "-b", &bundle, name].map(str::to_owned).to_vec())
+}
+
+pub fn nspawn(stage: &Stage, root: &str, more: &[&str]) -> Vec<String> {
+    let (root, ids) = (stage.path(root), format!("--private-users={SHIFT}:65536"));
+    let head = [
+        "systemd-nspawn",
+        "--quiet",
+        "--register=no",
+        "--keep-unit",
+        "--private-network",
+        &ids,
+        "--private-users-ownership=off",
+        "--timezone=off",
+        "--resolv-conf=off",
+        "--link-journal=no",
+        "-D",
+        &root,
+    ];
+    join(&head, more)
+}
+
+/// Limits of a race, as arguments for `holm`.
+pub fn holm_limits() -> [String; 4] {
+    [
+        "--set".to_owned(),
+        format!("memory.limit={MEMORY}"),
+        "--set".to_owned(),
+        "cpu.cap=1".to_owned(),
+    ]
+}
+
+/// Removes what peers leave: lxc its pivot cgroups, a killed runc its state.
+pub fn clean_up(stage: &Stage) {
+    for entry in fs::read_dir(stage.path("runc")).into_iter().flatten().flatten() {
+        let folder = stage.path("runc");
+        let mut command = Command::new("runc");
+        command.args(["--root", &folder, "delete", "-f"]).arg(entry.file_name());
+        let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    }
+    let mountinfo = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    for line in mountinfo.lines().filter(|line| line.contains(" - cgroup")) {
+        if let Some(point) = line.split(' ').nth(4) {
+            remove_group(&Path::new(point).join(GROUP));
+        }
+    }
+}
+
+/// Removes a cgroup and those below, deepest first; one with processes stays.
+fn remove_group(top: &Path) {
+    let mut all: Vec<PathBuf> = vec![top.to_owned()];
+    let mut next = 0;
+    while let Some(path) = all.get(next).cloned() {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        all.extend(
+            entries
+                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+                .map(|entry| entry.path()),
+        );
+        next += 1;
+    }
+    for path in all.iter().rev() {
+        let _ = fs::remove_dir(path);
+    }
+}
+
+fn join(head: &[&str], tail: &[&str]) -> Vec<String> {
+    head.iter().chain(tail).map(|&word| word.to_owned()).collect()
+}

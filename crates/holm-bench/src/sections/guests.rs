@@ -1,0 +1,82 @@
+//! Guests that stay while others are measured, and their processes as the host sees them.
+
+use std::fs::read_to_string;
+
+use crate::stage::Stage;
+
+/// Minimal guests that sleep; removed at the end whatever happens.
+pub struct Sleepers<'a> {
+    stage: &'a Stage,
+    pub names: Vec<String>,
+}
+
+impl<'a> Sleepers<'a> {
+    pub fn new(stage: &'a Stage) -> Self {
+        Self { stage, names: Vec::new() }
+    }
+
+    /// Creates guests up to `count`, not started; the names of the new ones.
+    pub fn create_up_to(&mut self, count: usize) -> Result<Vec<String>, String> {
+        let begin = self.names.len();
+        for number in begin..count {
+            let name = format!("bench-{number}");
+            self.names.push(name.clone());
+            let create = [
+                "create",
+                &name,
+                "--base",
+                "minimal",
+                "--set",
+                "net.mode=none",
+                "--",
+                "/bin/sleep",
+                "1000000",
+            ];
+            self.stage.run_holm(&create)?;
+        }
+        Ok(self.names[begin..].to_vec())
+    }
+
+    pub fn start(&self, names: &[String]) -> Result<(), String> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.stage.run_holm(&[&["start"], &names[..]].concat()).map(drop)
+    }
+}
+
+impl Drop for Sleepers<'_> {
+    fn drop(&mut self) {
+        self.stage.drop_guests(&self.names);
+    }
+}
+
+/// The host's pid of a guest's init: the process in its cgroup that is pid 1 of its own pid namespace.
+pub fn init(name: &str) -> Result<i32, String> {
+    let cgroup = format!("/{name}/guest");
+    let is_it = |pid: &i32| {
+        let read = |file: &str| read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let inside =
+            read("cgroup").lines().any(|line| line.starts_with("0::") && line.ends_with(&cgroup));
+        let first = |line: &str| {
+            line.starts_with("NSpid:")
+                && line.split_whitespace().count() > 2
+                && line.ends_with("\t1")
+        };
+        inside && read("status").lines().any(first)
+    };
+    pids().into_iter().find(is_it).ok_or(format!("{name}: no init in its cgroup"))
+}
+
+/// All processes of the host.
+pub fn pids() -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// A process's parent.
+pub fn parent(pid: i32) -> Option<i32> {
+    let status = read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
+}

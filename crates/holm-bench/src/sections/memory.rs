@@ -1,0 +1,121 @@
+//! What a guest costs in private memory beside its own processes.
+
+use std::fs::read_to_string;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::peers;
+use crate::race::cell;
+use crate::sections::guests::{Sleepers, init, parent, pids};
+use crate::stage::Stage;
+
+/// An argument of sleep that nobody else gives.
+const NAP: &str = "1034567";
+
+pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
+    let mut text = String::from(
+        "Private pages (`Private_*` of smaps_rollup) of the processes that keep a guest of one sleeping command: its monitor, \
+         and its init where that is not the command itself.\n\n| | KiB | processes |\n|---|---:|---|\n",
+    );
+    let mut row = |name: &str, result: Result<(u64, String), String>| {
+        text += &match result {
+            Ok((kib, which)) => format!("| {name} | {kib} | {which} |\n"),
+            Err(reason) => format!("| {name} | not measured: {} | |\n", cell(&reason)),
+        };
+    };
+    row("holm start", holm(stage));
+    let sleep = ["/bin/sleep", NAP];
+    let peers = [
+        ("lxc-execute", peers::lxc_execute(stage, "nap", false, &sleep)?),
+        ("systemd-nspawn", peers::nspawn(stage, "minimal-shifted", &sleep)),
+        ("bwrap --unshare-all", peers::bwrap(stage, &sleep)),
+    ];
+    for (name, argv) in peers {
+        row(name, peer(&argv));
+    }
+    peers::clean_up(stage);
+    Ok(text)
+}
+
+/// A guest's monitor is init's parent.
+fn holm(stage: &Stage) -> Result<(u64, String), String> {
+    let mut sleepers = Sleepers::new(stage);
+    let names = sleepers.create_up_to(1)?;
+    sleepers.start(&names)?;
+    let first = init(&names[0])?;
+    let monitor = parent(first).filter(|&pid| pid > 1).ok_or("init has no monitor")?;
+    // The command is a child of init if init is Holm's own.
+    if sleeps(first, "1000000") { sum(&[monitor]) } else { sum(&[monitor, first]) }
+}
+
+fn peer(argv: &[String]) -> Result<(u64, String), String> {
+    let mut command = Command::new(&argv[0]);
+    command.args(&argv[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => "not installed".to_owned(),
+        _ => e.to_string(),
+    })?;
+    let mut running = Running(child);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let child = i32::try_from(running.0.id()).unwrap_or(0);
+        // The command's ancestors up to the one started here.
+        for pid in pids().into_iter().filter(|&pid| sleeps(pid, NAP)) {
+            let mut above = Vec::new();
+            let mut next = pid;
+            while next != child && next > 1 {
+                next = parent(next).unwrap_or(0);
+                above.push(next);
+            }
+            if next == child && !above.is_empty() {
+                return sum(&above);
+            }
+        }
+        if let Ok(Some(status)) = running.0.try_wait() {
+            return Err(format!("it ended: {status}"));
+        }
+        if Instant::now() > deadline {
+            return Err("its command did not start".to_owned());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A peer in the foreground. All of them take their guest with them when they are killed.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        // lxc and nspawn die a moment before their guest.
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Whether a process is `sleep LONG`, whatever path it was started by.
+fn sleeps(pid: i32, long: &str) -> bool {
+    let line = read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
+    words.len() == 2 && words[0].ends_with("sleep") && words[1] == long
+}
+
+fn sum(pids: &[i32]) -> Result<(u64, String), String> {
+    let mut total = 0;
+    let mut which = Vec::new();
+    for pid in pids {
+        let kib = private(*pid)?;
+        let name = read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        which.push(format!("{} {kib}", name.trim()));
+        total += kib;
+    }
+    Ok((total, which.join(", ")))
+}
+
+/// Private pages of a process, in KiB.
+fn private(pid: i32) -> Result<u64, String> {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+    let lines = text.lines().filter(|line| line.starts_with("Private_"));
+    Ok(lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum())
+}
