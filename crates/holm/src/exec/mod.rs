@@ -91,7 +91,7 @@ fn spawn(
         child::run(&child::Plan { state, command, terminal, init, joined, tasks }, &inside);
     };
     drop(inside);
-    match launcher.let_go(&pidfd) {
+    match launcher.follow(&pidfd) {
         Ok(console) => Ok((pidfd, console)),
         Err(error) => {
             let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);

@@ -131,6 +131,12 @@ impl Launcher {
     /// Lets init run; returns its console's master, if it offers one, when it does.
     pub fn let_go(self, init: &OwnedFd) -> Result<Option<OwnedFd>> {
         self.say_go()?;
+        self.follow(init)
+    }
+
+    /// Listens until the guest's side has executed its program; returns the master of its console, if
+    /// it offers one. For a side that waits for no word to begin: it may be through already.
+    pub fn follow(self, init: &OwnedFd) -> Result<Option<OwnedFd>> {
         let mut console = None;
         while let Some(message) = self.receive()? {
             let (CONSOLE, fd) = message else { return Err(failure(message)) };
