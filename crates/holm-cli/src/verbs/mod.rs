@@ -10,15 +10,18 @@ use crate::failure::{FAILED, Failure};
 
 mod base;
 mod completion;
+mod console;
 mod create;
 mod doctor;
 mod edit;
+mod enter;
 mod exec;
 mod freeze;
 mod help;
 mod inspect;
 mod kill;
 mod launch;
+mod logs;
 mod ls;
 mod man;
 mod monitor_ended;
@@ -154,6 +157,9 @@ static VERBS: &[Verb] = &[
     ls::VERB,
     status::VERB,
     exec::VERB,
+    enter::VERB,
+    console::VERB,
+    logs::VERB,
     inspect::VERB,
     set::VERB,
     unset::VERB,

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use holm_sys::exec::cloexec_from;
 use holm_sys::process;
-use rustix::fs::{CWD, Mode};
+use rustix::fs::{CWD, Mode, fchown};
 use rustix::process::{Gid, Uid, chdir, ioctl_tiocsctty, setsid, umask};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
@@ -15,6 +15,7 @@ use super::user::User;
 use crate::guest::State;
 use crate::launch::{Guest, Step, open_console};
 use crate::security;
+use crate::terminal::Terminals;
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -22,13 +23,20 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 pub struct Plan<'a> {
     pub state: &'a State,
     pub command: &'a Command,
-    pub terminal: bool,
+    /// Which standard streams a terminal of the guest's is to stand for.
+    pub terminals: Terminals,
     /// The guest's init.
     pub init: OwnedFd,
     /// The namespaces to join.
     pub joined: u64,
     /// v1 control groups to enter.
     pub tasks: Vec<OwnedFd>,
+}
+
+impl Plan<'_> {
+    fn has_terminal(&self) -> bool {
+        self.terminals.contains(&true)
+    }
 }
 
 /// From the clone to exec; tells the parent what failed.
@@ -59,11 +67,14 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
     set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Ids))?;
     umask(Mode::from_raw_mode(0o022));
     let _ = setsid();
-    if plan.terminal {
-        open_console(parent, false).map_err(|error| (Step::Console, error))?;
-        ioctl_tiocsctty(rustix::stdio::stdin()).map_err(at(Step::Console))?;
-    }
     let user = user(plan.command).map_err(|error| (Step::User, error))?;
+    if plan.has_terminal() {
+        let (_, terminal) =
+            open_console(parent, plan.terminals).map_err(|error| (Step::Console, error))?;
+        ioctl_tiocsctty(&terminal).map_err(at(Step::Console))?;
+        // As a login does: the user may open it again by its name.
+        fchown(&terminal, Some(Uid::from_raw(user.uid)), None).map_err(at(Step::Console))?;
+    }
     folder(plan.command, &user).map_err(at(Step::Folder))?;
     process::reset_signals();
     let kernel = |step| move |error: security::Error| (step, error.into_kernel());
@@ -72,7 +83,7 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
     security::install(&filter).map_err(kernel(Step::Filter))?;
     security::apply_caps(bound).map_err(kernel(Step::Capabilities))?;
     become_user(&user).map_err(at(Step::Ids))?;
-    let env = environment(plan.command, &user, plan.terminal);
+    let env = environment(plan.command, &user, plan.has_terminal());
     Ok((user, env))
 }
 

@@ -16,7 +16,7 @@ use holm_sys::process::{self, Clone, flags};
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 
 pub use error::Error;
-pub(crate) use foreground::wait_for;
+pub(crate) use foreground::converse;
 
 use crate::cgroup::GuestCgroup;
 use crate::config::NetMode;
@@ -24,6 +24,7 @@ use crate::guest::{self, State};
 use crate::launch::channel;
 use crate::monitor::Ended;
 use crate::pool::{Name, Pool};
+use crate::terminal::{self, Terminals};
 
 /// The result of what this module does.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -41,21 +42,22 @@ pub struct Command {
     pub user: Option<String>,
 }
 
-/// Runs a command in a guest with this process's standard streams; returns how it ended. The caller
-/// has one thread.
+/// Runs a command in a guest with this process's standard streams; returns how it ended. A terminal of
+/// the guest's own stands for those that are terminals. The caller has one thread.
 pub fn exec(pool: &Pool, name: &Name, command: &Command) -> Result<Ended> {
     let (cgroup, state) = guest::running(pool, name)?;
     let signals =
         holm_sys::signal::Caught::all().map_err(|error| Error::step("catch", "signals", error))?;
-    let (child, _) = spawn(&state, &cgroup, command, false)?;
-    wait_for(&child, &signals)
+    let terminals = terminal::standard_streams();
+    let (child, master) = spawn(&state, &cgroup, command, terminals)?;
+    converse(&child, master, terminals, &signals)
 }
 
 /// Runs a command in a guest and waits for its end, whatever it is.
 pub(crate) fn quietly(state: &State, cgroup: &GuestCgroup, argv: &[&str]) -> Result<()> {
     let argv = argv.iter().map(|&word| word.to_owned()).collect();
     let command = Command { argv, ..Command::default() };
-    let (child, _) = spawn(state, cgroup, &command, false)?;
+    let (child, _) = spawn(state, cgroup, &command, [false; 3])?;
     waitid(WaitId::PidFd(child.as_fd()), WaitIdOptions::EXITED)
         .map_err(|errno| Error::step("wait for", "the command", errno))?;
     Ok(())
@@ -66,7 +68,7 @@ fn spawn(
     state: &State,
     cgroup: &GuestCgroup,
     command: &Command,
-    terminal: bool,
+    terminals: Terminals,
 ) -> Result<(OwnedFd, Option<OwnedFd>)> {
     let gone = |errno| Error::step("find init of", "the guest", errno);
     let pid = Pid::from_raw(state.pid).ok_or_else(|| gone(rustix::io::Errno::SRCH))?;
@@ -88,7 +90,7 @@ fn spawn(
     };
     let Clone::Parent { pidfd, .. } = cloned else {
         drop(launcher);
-        child::run(&child::Plan { state, command, terminal, init, joined, tasks }, &inside);
+        child::run(&child::Plan { state, command, terminals, init, joined, tasks }, &inside);
     };
     drop(inside);
     match launcher.follow(&pidfd) {

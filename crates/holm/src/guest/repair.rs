@@ -62,6 +62,13 @@ pub(crate) fn running(pool: &Pool, name: &Name) -> Result<(GuestCgroup, State)> 
     Err(crate::pool::Error::NoGuest { name: name.clone(), known: pool.guests()? }.into())
 }
 
+/// Sees to it that a guest, which must be running, has a monitor.
+pub fn watched(pool: &Pool, name: &Name) -> Result<()> {
+    running(pool, name)?;
+    let _lock = pool.lock_guest(name)?;
+    repaired(pool, name)?.map(|_| ()).ok_or_else(|| Error::NotRunning(name.clone()))
+}
+
 /// Keeps a changed state on a guest's control group.
 pub(super) fn store_state(cgroup: &GuestCgroup, name: &Name, state: &State) -> Result<()> {
     let text = serde_json::to_vec(state)

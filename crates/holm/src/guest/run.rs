@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::launch::Stdio;
 use crate::monitor::Ended;
 use crate::pool::{Name, Pool};
+use crate::terminal;
 
 /// Makes a guest for one command, waits for it and removes it; returns how it ended.
 ///
@@ -28,6 +29,8 @@ pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
 fn foreground(prepared: &Prepared<'_>) -> Result<Ended> {
     let signals =
         Caught::all().map_err(|error| Error::io("catch the signals of", "this terminal", error))?;
-    let running = prepared.launch(Stdio::Inherit, None, own_pid())?;
-    crate::exec::wait_for(&running.pidfd, &signals).map_err(|error| Error::Inside(Box::new(error)))
+    let terminals = terminal::standard_streams();
+    let running = prepared.launch(Stdio::Inherit(terminals), None, own_pid())?;
+    crate::exec::converse(&running.pidfd, running.console, terminals, &signals)
+        .map_err(|error| Error::Inside(Box::new(error)))
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
 use holm_sys::exec::cloexec_from;
@@ -9,7 +9,6 @@ use holm_sys::process::{self, duplicate_to, flags};
 use holm_sys::seccomp::Instruction;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::process::{Gid, Signal, Uid, chdir, set_parent_process_death_signal, setsid, umask};
-use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, unlockpt};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
@@ -17,6 +16,7 @@ use super::report::{Guest, Step};
 use super::{Error, Result, Spec};
 use crate::config::{Arch, Security};
 use crate::security;
+use crate::terminal::{Terminals, slave};
 
 /// Process 1 of a guest.
 #[derive(Debug, Clone)]
@@ -50,8 +50,9 @@ pub enum Stdio {
         /// The program is Holm's init, which keeps it.
         keep: bool,
     },
-    /// The launcher's own, as they are: for a guest that runs one command in a pipe.
-    Inherit,
+    /// The launcher's own, but for those that are terminals: a guest that got hold of a terminal of the host could type
+    /// into it. A pty of the guest's devpts stands for them.
+    Inherit(Terminals),
 }
 
 /// Where Holm's init keeps the master of its console.
@@ -125,8 +126,16 @@ fn prepare(
     umask(Mode::from_raw_mode(0o022));
     chdir(&init.folder).map_err(at(Step::Folder))?;
     cloexec_from(3).map_err(|error| (Step::Exec, error))?;
-    if let Stdio::Console { keep } = init.stdio {
-        open_console(launcher, keep).map_err(|error| (Step::Console, error))?;
+    let (terminals, keep) = match init.stdio {
+        Stdio::Console { keep } => ([true; 3], keep),
+        Stdio::Inherit(terminals) => (terminals, false),
+    };
+    if terminals.contains(&true) {
+        let (master, _) =
+            open_console(launcher, terminals).map_err(|error| (Step::Console, error))?;
+        if keep {
+            duplicate_to(master.as_fd(), CONSOLE_FD).map_err(|error| (Step::Console, error))?;
+        }
     }
     process::reset_signals();
     let kernel = |step| move |error: security::Error| (step, error.into_kernel());
@@ -137,19 +146,21 @@ fn prepare(
     Err((Step::Exec, process::exec(CWD, &program.path, &argv, &env)))
 }
 
-/// Opens the first terminal of the guest's devpts as standard streams (whose controlling terminal it
-/// becomes is for init to say). All of it is opened in the guest's mount namespace: descriptors of another cannot be checkpointed.
-pub fn open_console(launcher: &Guest, keep: bool) -> io::Result<()> {
+/// Opens a terminal of the guest's devpts in the place of the standard streams that `replaced` names (whose controlling
+/// terminal it becomes is for the program to say). All of it is opened in the guest's mount namespace: descriptors of another cannot be checkpointed.
+pub fn open_console(launcher: &Guest, replaced: Terminals) -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let master = openat(CWD, "/dev/pts/ptmx", flags, Mode::empty())?;
-    unlockpt(&master)?;
-    let terminal = ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    let terminal = slave(&master)?;
     launcher.offer(master.as_fd());
-    dup2_stdin(&terminal)?;
-    dup2_stdout(&terminal)?;
-    dup2_stderr(&terminal)?;
-    if keep {
-        duplicate_to(master.as_fd(), CONSOLE_FD)?;
+    if replaced[0] {
+        dup2_stdin(&terminal)?;
     }
-    Ok(())
+    if replaced[1] {
+        dup2_stdout(&terminal)?;
+    }
+    if replaced[2] {
+        dup2_stderr(&terminal)?;
+    }
+    Ok((master, terminal))
 }

@@ -25,6 +25,15 @@ pub fn open(path: &Path) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((master, slave))
 }
 
+/// Which of standard input, output and error are, or are to be, terminals.
+pub type Terminals = [bool; 3];
+
+/// Which of this process's standard streams are terminals.
+pub fn standard_streams() -> Terminals {
+    use std::io::{IsTerminal, stderr, stdin, stdout};
+    [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()]
+}
+
 /// The other end of a pseudo-terminal.
 pub fn slave(master: &OwnedFd) -> io::Result<OwnedFd> {
     unlockpt(master)?;

@@ -1,0 +1,75 @@
+//! `holm console`.
+
+use std::io::{IsTerminal, stdin, stdout};
+use std::os::fd::AsFd;
+
+use clap::Args;
+use holm::guest;
+use holm::monitor::{Console, Ended, How, Left, SOCKET};
+
+use super::{Group, Outcome, Run, Verb};
+use crate::context::{self, Context};
+use crate::failure::Failure;
+use crate::term;
+
+pub const VERB: Verb =
+    Verb::new::<Look>(Group::Inside, "console", "Look at a guest's console and type into it")
+        .aliases(&["attach"])
+        .examples(
+            "holm console web                 # Ctrl-] q leaves, Ctrl-] Ctrl-] types a Ctrl-]\n\
+             holm console --read-only web     # Ctrl-C leaves; any number may look",
+        );
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Look {
+    /// Only look: no key reaches the guest
+    #[arg(long, short)]
+    read_only: bool,
+    /// The guest
+    name: String,
+}
+
+impl Run for Look {
+    fn run(self, context: &Context) -> Outcome {
+        let pool = context.pool()?;
+        let name = context::guest(&pool, &self.name)?;
+        guest::watched(&pool, &name)?;
+        let (input, output) = (stdin(), stdout());
+        let typing = !self.read_only;
+        let say = |text: String| {
+            if !context.quiet && output.is_terminal() {
+                term::print_error(&text);
+            }
+        };
+        let keys = if typing && input.is_terminal() { "Ctrl-] q" } else { "Ctrl-C" };
+        say(format!("the console of {name}; {keys} leaves it\n"));
+        let console = Console {
+            guest: name.as_str(),
+            socket: &pool.guest_run_dir(&name).join(SOCKET),
+            input: typing.then_some(input.as_fd()),
+            output: output.as_fd(),
+        };
+        match console.run()? {
+            Left::Detached => say(format!("\nleft the console of {name}; it runs on\n")),
+            Left::Ended(ended) => say(format!("\n{name} {}\n", words(ended))),
+            Left::Dropped => {
+                let text = format!(
+                    "{name}'s monitor closed the console: this terminal was too slow, or the monitor was killed"
+                );
+                return Err(Failure::new(text).help(format!("holm console {name}")));
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn words(ended: Ended) -> String {
+    match ended.how {
+        _ if ended.is_reboot() => "starts again".to_owned(),
+        _ if ended.is_poweroff() => "switched itself off".to_owned(),
+        How::Exited(status) => format!("ended with status {status}"),
+        How::Killed(signal) => format!("was ended by signal {signal}"),
+        How::Unknown => "ended".to_owned(),
+    }
+}

@@ -1,0 +1,43 @@
+//! `holm enter`.
+
+use clap::Args;
+use holm::exec;
+use holm::pool::Name;
+
+use super::{Group, Outcome, Run, Verb, status_of};
+use crate::context::Context;
+use crate::failure::Failure;
+
+pub const VERB: Verb = Verb::new::<Enter>(Group::Inside, "enter", "Open a login shell in a guest")
+    .aliases(&["shell", "login"])
+    .examples(
+        "holm enter web\n\
+         holm enter web --user www-data\n\
+         echo 'apt-get update' | holm enter web     # without a terminal: a script",
+    );
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Enter {
+    /// As this user or number of the guest's, optionally with a group
+    #[arg(long, short, value_name = "USER[:GROUP]")]
+    user: Option<String>,
+    /// Start in this folder [default: the user's home]
+    #[arg(long, short = 'w', visible_alias = "workdir", value_name = "DIR")]
+    cwd: Option<String>,
+    /// The guest
+    name: String,
+}
+
+impl Run for Enter {
+    fn run(self, context: &Context) -> Outcome {
+        let command = exec::Command { folder: self.cwd, user: self.user, ..Default::default() };
+        match exec::exec(&context.pool()?, &Name::new(&self.name)?, &command) {
+            Ok(ended) => Ok(status_of(ended.how)),
+            Err(error) => {
+                let status = error.status();
+                Err(Failure::from(error).status(status))
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `holm logs`.
+
+use std::io::stdout;
+use std::os::fd::AsFd;
+
+use clap::Args;
+use holm::monitor;
+
+use super::{Group, Outcome, Run, Verb};
+use crate::context::{self, Context};
+use crate::failure::Failure;
+
+pub const VERB: Verb =
+    Verb::new::<Logs>(Group::Inside, "logs", "Print what a guest wrote to its console")
+        .aliases(&["log"])
+        .examples(
+            "holm logs web\n\
+             holm logs -n 20 -f web     # the last 20 lines, and those to come\n\n\
+             Holm keeps the last 1 to 2 MiB of each guest.",
+        );
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub struct Logs {
+    /// Go on with what the guest writes from now on
+    #[arg(long, short)]
+    follow: bool,
+    /// Begin with the last LINES lines
+    #[arg(long, short = 'n', visible_alias = "tail", value_name = "LINES")]
+    lines: Option<usize>,
+    /// The guest
+    name: String,
+}
+
+impl Run for Logs {
+    fn run(self, context: &Context) -> Outcome {
+        let pool = context.pool()?;
+        let name = context::guest(&pool, &self.name)?;
+        let output = stdout();
+        let logs = monitor::Logs {
+            folder: &pool.guest_dir(&name),
+            lines: self.lines,
+            follow: self.follow,
+            output: output.as_fd(),
+        };
+        match logs.run() {
+            Ok(()) => Ok(0),
+            Err(error) => Err(Failure::new(format!("cannot read the log of {name}: {error}"))),
+        }
+    }
+}
