@@ -21,12 +21,16 @@ impl Snapshot {
         for top in ["/run/holm", "/dev/shm", "/tmp", "/var/lib/holm"] {
             files(Path::new(top), 3, &mut items);
         }
+        // Made by the first root on a machine, and nobody's.
+        items.remove("file /run/holm/instances");
         Self(items)
     }
 
-    /// What is there now and was not in `before`, without what belongs to Holm roots outside `scratch`: other people's.
+    /// What is there now and was not in `before`, without what belongs to Holm roots outside `scratch` (other people's)
+    /// or to roots that are still there (the shared bases').
     pub fn since(&self, before: &Self, scratch: &Path) -> Vec<String> {
-        let others = instances().into_iter().filter(|(_, root)| !root.starts_with(scratch));
+        let others =
+            instances().into_iter().filter(|(_, root)| !root.starts_with(scratch) || root.exists());
         let others: Vec<u32> = others.map(|(number, _)| number).collect();
         let new = self.0.difference(&before.0);
         new.filter(|item| !others.iter().any(|&number| is_of(item, number))).cloned().collect()
@@ -40,6 +44,25 @@ impl Snapshot {
         };
         self.0.iter().filter(ours).cloned().collect()
     }
+}
+
+/// Whether `item` is what a root keeps from its first guest on: its empty groups, and an nftables table that names no
+/// guest. It goes with the root.
+pub fn is_furniture(item: &str, instance: u32) -> bool {
+    let group = format!("holm-{instance}");
+    match item.split_once(' ') {
+        Some(("cgroup", path)) => {
+            path.ends_with(&format!("/{group}")) || path.ends_with(&format!("/{group}/.monitor"))
+        }
+        Some(("nft", _)) => item.ends_with(&group) && !names_a_guest(&group),
+        _ => false,
+    }
+}
+
+/// Whether a set or map of the nftables table `inet NAME` has an element.
+fn names_a_guest(table: &str) -> bool {
+    let output = Command::new("nft").args(["list", "table", "inet", table]).output();
+    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("elements ="))
 }
 
 /// Whether `item` has a name that instance `number` gives.

@@ -86,6 +86,16 @@ impl Sandbox {
         }
     }
 
+    /// A folder that holds `holm-probe`, to bind into guests.
+    pub fn probe_folder(&self) -> PathBuf {
+        let folder = self.root.join("probe");
+        std::fs::create_dir_all(&folder).expect("a folder for the probe");
+        let beside = std::env::current_exe().expect("own path").with_file_name("holm-probe");
+        std::fs::copy(&beside, folder.join("holm-probe"))
+            .unwrap_or_else(|error| panic!("{}: {error}: build holm-probe too", beside.display()));
+        folder
+    }
+
     /// The instance number that the host gave this root, once a command has used it.
     pub fn instance(&mut self) -> Option<u32> {
         let mine = host::instances().into_iter().find(|(_, root)| *root == self.root);
@@ -116,6 +126,7 @@ impl Sandbox {
     pub fn belongings(&self, instance: Option<u32>) -> Vec<String> {
         let mut left = Snapshot::take().of(&self.root, instance);
         left.retain(|item| !item.starts_with("file /run/holm/"));
+        left.retain(|item| !instance.is_some_and(|number| host::is_furniture(item, number)));
         left
     }
 }

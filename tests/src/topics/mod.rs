@@ -2,6 +2,7 @@
 
 mod cgroup;
 mod doctor;
+mod guest;
 mod machine;
 mod net;
 mod security;
@@ -20,6 +21,10 @@ pub fn all() -> Vec<Test> {
         net::TESTS,
         security::TESTS,
         systemd::TESTS,
+        guest::life::TESTS,
+        guest::limits::TESTS,
+        guest::monitor::TESTS,
+        guest::network::TESTS,
     ]
     .concat()
 }

@@ -1,0 +1,176 @@
+//! Made, started, used, stopped, removed.
+
+use serde_json::Value;
+
+use super::{exec, launch_idle, pid, remove, status};
+use crate::command;
+use crate::host::Snapshot;
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+use std::time::Duration;
+
+pub const TESTS: &[Test] = &[
+    test!(run_passes_output_and_status_on).bases(&["busybox"]),
+    test!(run_passes_input_on).bases(&["busybox"]),
+    test!(a_command_that_is_not_there).bases(&["busybox"]),
+    test!(starts_answers_and_stops).bases(&["busybox"]),
+    test!(keeps_its_files_from_one_start_to_the_next).bases(&["busybox"]),
+    test!(is_its_own_world).bases(&["busybox"]),
+    test!(is_not_in_the_hosts_mounts).bases(&["busybox"]),
+    test!(refusals_name_the_guest).bases(&["busybox"]),
+    test!(several_start_and_stop_at_once).bases(&["busybox"]),
+];
+
+const RUN: [&str; 5] = ["run", "--base", "busybox", "--net", "none"];
+
+fn run_passes_output_and_status_on(sandbox: &mut Sandbox) {
+    let words = [&RUN[..], &["--", "sh", "-c", "echo out; echo err >&2; exit 7"]].concat();
+    let outcome = sandbox.holm(&words);
+    assert_eq!(
+        (outcome.stdout.as_str(), outcome.stderr.as_str(), outcome.code()),
+        ("out\n", "err\n", 7),
+        "{outcome}"
+    );
+    let words = [&RUN[..], &["--", "sh", "-c", "kill -TERM $$"]].concat();
+    let outcome = sandbox.holm(&words);
+    assert_eq!(outcome.code(), 128 + 15, "{outcome}");
+}
+
+fn run_passes_input_on(sandbox: &mut Sandbox) {
+    let input = vec![b'x'; 1 << 20];
+    let mut command = sandbox.command();
+    command.args([&RUN[..], &["--", "sh", "-c", "wc -c"]].concat());
+    let outcome =
+        command::run(&mut command, &input, Duration::from_mins(1) * sandbox.options.patience())
+            .ok();
+    assert_eq!(outcome.stdout.trim(), "1048576", "{outcome}");
+}
+
+fn a_command_that_is_not_there(sandbox: &mut Sandbox) {
+    let outcome = sandbox.holm(&[&RUN[..], &["--", "/no/such/program"]].concat());
+    assert!([125, 127].contains(&outcome.code()), "{outcome}");
+    assert!(outcome.stderr.contains("/no/such/program"), "the message names it\n{outcome}");
+}
+
+fn starts_answers_and_stops(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let first = status(sandbox, "box");
+    assert!(
+        ["running", "ready"].contains(&first["status"].as_str().unwrap_or_default()),
+        "{first}"
+    );
+    let listed = sandbox.holm(&["ls", "--json"]).ok().json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+
+    assert_eq!(exec(sandbox, "box", "echo hi").ok().stdout, "hi\n");
+    assert_eq!(exec(sandbox, "box", "exit 9").code(), 9);
+    assert_eq!(exec(sandbox, "box", "hostname").ok().stdout, "box\n");
+
+    sandbox.holm(&["rm", "box"]).refused(&["box"]);
+    sandbox.holm(&["start", "box"]).refused(&["box"]);
+    sandbox.holm(&["stop", "box"]).ok();
+    let stopped = status(sandbox, "box");
+    assert_eq!(stopped["status"], "stopped");
+    assert_eq!(stopped["last"]["asked"], true, "{stopped}");
+    sandbox.holm(&["exec", "box", "true"]).refused(&["box"]);
+
+    sandbox.holm(&["start", "box"]).ok();
+    assert_ne!(pid(&status(sandbox, "box"), "pid"), pid(&first, "pid"));
+    remove(sandbox, "box");
+    assert_eq!(sandbox.holm(&["ls", "--json"]).ok().json(), Value::Array(Vec::new()));
+}
+
+fn keeps_its_files_from_one_start_to_the_next(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    exec(sandbox, "box", "echo kept >/root/note && chown 33:44 /root/note && rm /etc/passwd").ok();
+    sandbox.holm(&["restart", "box"]).ok();
+    let outcome = exec(
+        sandbox,
+        "box",
+        "cat /root/note; stat -c %u:%g /root/note; test -e /etc/passwd || echo gone",
+    );
+    assert_eq!(outcome.ok().stdout, "kept\n33:44\ngone\n");
+    sandbox
+        .holm(&["launch", "other", "--base", "busybox", "--net", "none", "--", "sleep", "100000"])
+        .ok();
+    exec(sandbox, "other", "test -e /etc/passwd && ! test -e /root/note").ok();
+    remove(sandbox, "box");
+    remove(sandbox, "other");
+}
+
+/// Namespaces, as a person would look at them.
+fn is_its_own_world(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let outcome = exec(
+        sandbox,
+        "box",
+        "cat /proc/1/comm; ls -d /proc/[0-9]* | wc -l; ls /sys/class/net; id -u",
+    );
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    let processes: u32 =
+        lines.get(1).and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{outcome}"));
+    assert!(processes < 10, "sees only its own processes\n{outcome}");
+    assert_eq!(lines.get(2..), Some(&["lo", "0"][..]), "{outcome}");
+    let map = exec(sandbox, "box", "cat /proc/self/uid_map").ok().stdout;
+    let fields: Vec<u32> = map.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    assert!(matches!(fields[..], [0, base, 65536] if base >= 1 << 26), "{map}");
+    let uptime = exec(sandbox, "box", "cut -d. -f1 /proc/uptime").ok().stdout;
+    let host: u64 = first_number(&std::fs::read_to_string("/proc/uptime").expect("uptime"));
+    assert!(
+        first_number(&uptime) < host.max(60),
+        "an uptime of its own: {uptime}, the host's {host}"
+    );
+    remove(sandbox, "box");
+}
+
+fn first_number(text: &str) -> u64 {
+    text.split(['.', '\n', ' ']).next().and_then(|n| n.parse().ok()).unwrap_or(u64::MAX)
+}
+
+fn is_not_in_the_hosts_mounts(sandbox: &mut Sandbox) {
+    let before = Snapshot::take();
+    launch_idle(sandbox, "box", &[]);
+    let root = sandbox.root().to_string_lossy().into_owned();
+    let mounts: Vec<String> = Snapshot::take()
+        .since(&before, sandbox.root())
+        .into_iter()
+        .filter(|item| item.starts_with("mount ") && item.contains(&root))
+        .collect();
+    assert!(mounts.is_empty(), "{mounts:?}");
+    remove(sandbox, "box");
+}
+
+fn refusals_name_the_guest(sandbox: &mut Sandbox) {
+    sandbox.holm(&["start", "nobody"]).refused(&["nobody"]);
+    sandbox.holm(&["stop", "nobody"]).refused(&["nobody"]);
+    sandbox.holm(&["create", "../up", "--base", "busybox"]).refused(&["../up"]);
+    sandbox.holm(&["create", "box", "--base", "nothing"]).refused(&["nothing"]);
+    sandbox.holm(&["create", "box", "--base", "busybox"]).ok();
+    sandbox.holm(&["create", "box", "--base", "busybox"]).refused(&["box"]);
+    sandbox
+        .holm(&["create", "two", "--base", "busybox", "--set", "memory.limt=1G"])
+        .refused(&["memory.limit"]);
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn several_start_and_stop_at_once(sandbox: &mut Sandbox) {
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        let words = ["create", name, "--base", "busybox", "--net", "none", "--", "sleep", "100000"];
+        sandbox.holm(&words).ok();
+    }
+    sandbox.holm(&[&["start"][..], &names].concat()).ok();
+    let listed = sandbox.holm(&["ls", "--json"]).ok().json();
+    let guests = listed.as_array().expect("a list");
+    let bases: Vec<i64> =
+        guests.iter().filter_map(|guest| guest["state"]["ids"]["base"].as_i64()).collect();
+    assert_eq!(bases.len(), names.len(), "{listed}");
+    for (at, base) in bases.iter().enumerate() {
+        assert!(
+            bases[..at].iter().all(|other| (other - base).abs() >= 65536),
+            "id ranges overlap: {bases:?}"
+        );
+    }
+    sandbox.holm(&["stop", "--all"]).ok();
+    sandbox.holm(&["rm", "--all"]).ok();
+}

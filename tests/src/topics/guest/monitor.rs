@@ -1,0 +1,47 @@
+//! A monitor's death reaches no guest.
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use super::{exec, launch_idle, pid, remove, status};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(a_guest_outlives_its_monitor).bases(&["busybox"]),
+    test!(a_wiped_run_folder_loses_no_guest).bases(&["busybox"]),
+];
+
+/// Kills with -9, and waits until the process is gone.
+fn kill_hard(sandbox: &Sandbox, pid: i32) {
+    let pid = Pid::from_raw(pid).expect("a process id");
+    kill_process(pid, Signal::KILL).expect("the monitor runs");
+    sandbox.wait_for("the monitor is gone", || {
+        let gone = test_kill_process(pid).is_err() || is_zombie(pid);
+        gone.then_some(())
+    });
+}
+
+fn is_zombie(pid: Pid) -> bool {
+    let stat =
+        std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
+}
+
+fn a_guest_outlives_its_monitor(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let before = status(sandbox, "box");
+    kill_hard(sandbox, pid(&before, "monitor"));
+    let alone = status(sandbox, "box");
+    assert_eq!(pid(&alone, "pid"), pid(&before, "pid"), "init lives on");
+    assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
+    remove(sandbox, "box");
+}
+
+fn a_wiped_run_folder_loses_no_guest(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let number = sandbox.instance().expect("the root is in use");
+    std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run folder");
+    assert_ne!(status(sandbox, "box")["status"], "stopped");
+    assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
+    remove(sandbox, "box");
+}
