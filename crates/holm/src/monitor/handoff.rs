@@ -91,7 +91,7 @@ impl Handoff<'_> {
 pub fn become_monitor(handoff: &Handoff<'_>) -> Result<Infallible, Error> {
     let guest = handoff.name;
     detach().map_err(Error::system(guest, "cannot let go of the caller's terminal"))?;
-    let image = image::seal().map_err(Error::system(
+    let image = image::seal(handoff.cgroup.as_fd()).map_err(Error::system(
         guest,
         "cannot put the monitor's program into a sealed memory file",
     ))?;

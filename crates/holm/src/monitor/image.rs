@@ -1,18 +1,52 @@
 //! The program that monitors and minimal inits are.
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::fs::{
+    MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create, openat,
+};
+use rustix::io::read;
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 
 /// The program `holm-init`: static, the same bytes for both its roles.
 pub const IMAGE: &[u8] = include_bytes!(env!("HOLM_INIT_IMAGE"));
 
-/// The program in a file of memory that nobody can change any more.
-pub fn seal() -> io::Result<OwnedFd> {
+const SEALS: SealFlags =
+    SealFlags::SEAL.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::WRITE);
+
+/// The program in a file of memory that nobody can change any more: that of another guest's monitor, so that all share
+/// its pages, else a new one. `guest` is a guest's control group, beside which the monitors' stands.
+pub fn seal(guest: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    match shared(guest) {
+        Some(image) => Ok(image),
+        None => fresh(),
+    }
+}
+
+fn fresh() -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | MemfdFlags::EXEC;
-    let mut file = std::fs::File::from(memfd_create("holm-init", flags)?);
+    let mut file = File::from(memfd_create("holm-init", flags)?);
     file.write_all(IMAGE)?;
-    let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
-    fcntl_add_seals(&file, seals)?;
+    fcntl_add_seals(&file, SEALS)?;
     Ok(file.into())
+}
+
+/// The program of the monitor that is first in the list, if it is this very program. Whatever stands there: what
+/// carries the seals and these bytes is as good as new.
+fn shared(guest: BorrowedFd<'_>) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let list = openat(guest, "../.monitor/cgroup.procs", flags, Mode::empty()).ok()?;
+    let mut text = [0; 16];
+    let len = read(&list, &mut text[..]).ok()?;
+    let first = std::str::from_utf8(&text[..len]).ok()?.lines().next()?;
+    let image = File::open(format!("/proc/{first}/exe")).ok()?;
+    if !fcntl_get_seals(&image).ok()?.contains(SEALS) {
+        return None;
+    }
+    let mut bytes = vec![0; IMAGE.len()];
+    let same = image.metadata().ok()?.len() == IMAGE.len() as u64
+        && image.read_exact_at(&mut bytes, 0).is_ok()
+        && bytes == IMAGE;
+    same.then(|| image.into())
 }

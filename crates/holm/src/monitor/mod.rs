@@ -44,7 +44,7 @@ pub use console::{Console, Left};
 pub use ended::{Ended, How};
 pub use error::Error;
 pub use handoff::{Handoff, become_monitor};
-pub use image::{IMAGE, seal};
+pub use image::IMAGE;
 pub use init::{InitService, SERVICES_MAX, init_args};
 pub use logs::Logs;
 pub use socket::{SOCKET, listen, output_fifo};
