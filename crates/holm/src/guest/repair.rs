@@ -88,7 +88,7 @@ pub(crate) fn state_of(cgroup: &GuestCgroup, name: &Name) -> Result<Option<State
 pub(super) fn bury(pool: &Pool, name: &Name, cgroup: GuestCgroup, state: &State) -> Result<()> {
     let oom_kills = cgroup.oom_kills().unwrap_or(0);
     cgroup.kill()?;
-    net::detach(pool.instance(), state.ids.context)?;
+    net::forget(&state.net)?;
     cgroup.remove()?;
     if state.ephemeral {
         pool.release_ids(state.ids);

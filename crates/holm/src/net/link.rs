@@ -50,6 +50,15 @@ impl Link {
     }
 }
 
+impl Refused {
+    /// Whether the pair could not be made because its name or index is taken.
+    pub fn is_duplicate(&self) -> bool {
+        self.what == MAKING && matches!(self.errno, Errno::EXIST | Errno::BUSY)
+    }
+}
+
+const MAKING: &str = "making the interface pair";
+
 /// `ifinfomsg`.
 fn link_header(index: u32, flags: u32) -> [u8; 16] {
     let mut header = [0; 16];
@@ -157,7 +166,7 @@ pub fn create(
     let mut batch = Batch::default();
     let index = plan.host_index();
     batch
-        .message("making the interface pair", RTM_NEWLINK, CREATE | EXCL, &link_header(index, 0))
+        .message(MAKING, RTM_NEWLINK, CREATE | EXCL, &link_header(index, 0))
         .text(IFLA_IFNAME, &plan.host_if)
         .number(IFLA_MTU, plan.mtu)
         .attr(IFLA_ADDRESS, &plan.host_mac())
@@ -259,6 +268,19 @@ pub fn remove(socket: &Socket, name: &str) -> Result<bool, Refused> {
         Ok(()) => Ok(true),
         Err(refused) if refused.errno == Errno::NODEV => Ok(false),
         Err(refused) => Err(refused),
+    }
+}
+
+/// Clears a link's alias, if the link is there.
+pub fn clear_alias(socket: &Socket, name: &str) -> Result<(), Refused> {
+    let mut batch = Batch::default();
+    batch
+        .message("clearing the host's interface's alias", RTM_SETLINK, 0, &link_header(0, 0))
+        .text(IFLA_IFNAME, name)
+        .attr(IFLA_IFALIAS, b"");
+    match socket.execute(&mut batch) {
+        Err(refused) if refused.errno != Errno::NODEV => Err(refused),
+        _ => Ok(()),
     }
 }
 

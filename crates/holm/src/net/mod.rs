@@ -22,8 +22,6 @@ mod publish;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::io::Errno;
-
 pub use error::Error;
 pub use foreign::{Blocker, blockers};
 pub use guest_files::{ifupdown, networkd_unit};
@@ -44,11 +42,10 @@ pub fn attach(plan: &Plan, netns: BorrowedFd<'_>) -> Result<(), Error> {
     // Packets between the guest and 127.0.0.0/8 of the host exist only for these two purposes; see `nft::ruleset`.
     let route_localnet = !plan.publish.is_empty() || resolver.is_some();
     let made = match link::create(&socket, plan, netns, route_localnet) {
-        // The interface of a guest that died without being detached has our name and our index.
-        Err(refused)
-            if matches!(refused.errno, Errno::EXIST | Errno::BUSY)
-                && link::remove(&socket, &plan.host_if)? =>
-        {
+        // The interface of a guest that died without being detached has our name and our index. It may go by itself
+        // just now.
+        Err(refused) if refused.is_duplicate() => {
+            link::remove(&socket, &plan.host_if)?;
             link::create(&socket, plan, netns, route_localnet)
         }
         made => made,
@@ -90,6 +87,19 @@ pub fn detach(instance: u8, context: u32) -> Result<(), Error> {
         nft::sweep(&socket, instance)?;
     }
     Ok(())
+}
+
+/// Ends the network of a guest whose processes are all dead: takes its published ports out of the rules.
+///
+/// The interface goes with the guest's network namespace, a little later: removing it here would wait for that, 30 to
+/// 50 milliseconds. Should something hold the namespace, the next [`attach`] or [`detach`] removes the interface.
+pub fn forget(plan: &Plan) -> Result<(), Error> {
+    if plan.publish.is_empty() {
+        return Ok(());
+    }
+    let socket = netlink::Socket::route()?;
+    link::clear_alias(&socket, &plan.host_if)?;
+    nft::sweep(&socket, plan.instance)
 }
 
 /// Context ids of an instance that have an interface on this host.

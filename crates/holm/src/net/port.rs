@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
@@ -49,19 +50,15 @@ fn guest_of(interface: &str) -> Option<(u8, u32)> {
     Some((instance.parse().ok()?, context.parse().ok()?))
 }
 
-/// Names the guest with a context id, through its root's folder.
+/// Names the guest that has a context id, by what its root says.
 fn describe_guest(instance: u8, context: u32) -> String {
     let root = format!("/run/holm/instances/{instance}");
-    let guest =
-        fs::read_dir(format!("{root}/guests")).into_iter().flatten().flatten().find(|folder| {
-            fs::read_to_string(folder.path().join("id"))
-                .is_ok_and(|id| id.trim().parse() == Ok(context))
-        });
     let place = fs::read_link(&root)
         .map_or_else(|_| format!("Holm instance {instance}"), |root| root.display().to_string());
-    match guest {
-        Some(folder) => format!("guest {} of {place}", folder.file_name().to_string_lossy()),
-        None => format!("the guest with context id {context} of {place}"),
+    let guest = fs::read_link(format!("{root}/ids/{context}"));
+    match guest.as_deref().map(Path::file_name) {
+        Ok(Some(name)) => format!("guest {} of {place}", name.display()),
+        _ => format!("the guest with context id {context} of {place}"),
     }
 }
 

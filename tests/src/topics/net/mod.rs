@@ -23,6 +23,7 @@ pub const TESTS: &[Test] = &[
     test!(detaching_leaves_nothing),
     test!(a_dead_guests_interface_is_replaced),
     test!(ports_of_a_dead_guest_are_freed),
+    test!(a_forgotten_guest_frees_its_ports_at_once),
     test!(a_loopback_resolver_of_the_host_is_reached),
     test!(foreign_rules_stay_and_blocking_ones_are_found),
     test!(dhcp_is_answered),
@@ -135,7 +136,7 @@ fn taken_ports_name_their_owner(_: &mut Sandbox) {
     drop(listener);
     let _guest = world.guest(1, 1, &published(TCP_80));
     let error = refuse(2, 9, &[(Some("192.0.2.2"), 8080, 1, Proto::Tcp)]);
-    assert!(error.contains("guest with context id 1"), "{error}");
+    assert!(error.contains("publishes it already"), "{error}");
     world.host.with(|| net::plan(2, 9, &published(&[(None, 8080, 80, Proto::Udp)])).unwrap());
     let error = refuse(1, 2, &[(Some("192.0.2.77"), 9000, 1, Proto::Tcp)]);
     assert!(error.contains("no address 192.0.2.77"), "{error}");
@@ -318,6 +319,20 @@ fn ports_of_a_dead_guest_are_freed(sandbox: &mut Sandbox) {
     assert!(!world.host.sh("nft list table inet holm-1").contains("8080"));
     let _server = living.space.serve_tcp("[::]:80");
     assert!(world.outside.reaches("192.0.2.2:8081").is_some());
+}
+
+/// The interface may outlive the guest a little; the ports must not.
+fn a_forgotten_guest_frees_its_ports_at_once(_: &mut Sandbox) {
+    let world = World::new();
+    let _living = world.guest(1, 1, &published(&[(None, 8081, 80, Proto::Tcp)]));
+    let ended = world.guest(1, 2, &published(TCP_80));
+    world.host.with(|| net::forget(&ended.plan).unwrap());
+    let rules = world.host.sh("nft list table inet holm-1");
+    assert!(rules.contains("8081") && !rules.contains("8080"), "{rules}");
+    let next = world.guest(1, 3, &published(TCP_80));
+    world.host.with(|| net::forget(&ended.plan).unwrap());
+    let _server = next.space.serve_tcp("[::]:80");
+    assert!(world.outside.reaches("192.0.2.2:8080").is_some(), "it is the next one's now");
 }
 
 fn a_loopback_resolver_of_the_host_is_reached(sandbox: &mut Sandbox) {
