@@ -175,3 +175,15 @@ fn the_probe_image_is_one_block() {
     assert_eq!(image.len(), 4096);
     assert_eq!(image[1024..1028], 0xe0f5_e1e2_u32.to_le_bytes());
 }
+
+#[test]
+fn the_manual_has_every_feature() {
+    let manual = include_str!("../../../../docs/doctor.md");
+    for feature in FEATURES {
+        assert!(
+            manual.contains(&format!("| `{}` |", feature.name)),
+            "docs/doctor.md lacks {}",
+            feature.name
+        );
+    }
+}
