@@ -10,6 +10,9 @@ const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 const NO_ID: u32 = u32::MAX;
 
+/// Length of a list of owner, group and others only.
+pub const MINIMAL: usize = 4 + 3 * 8;
+
 /// The attribute value for a text such as `user::rwx,user:1000:r--,group::r-x,mask::rwx,other::---`.
 pub fn encode(text: &str) -> Result<Vec<u8>, String> {
     let mut entries = Vec::new();
@@ -48,7 +51,10 @@ fn parse_entry(entry: &str) -> Result<(u16, u32, u16), String> {
     };
     let id = match tag {
         USER | GROUP => number.unwrap_or(who).parse().map_err(|_| {
-            format!("its access control list names `{who}`; make the archive with --numeric-owner")
+            format!(
+                "its access control list names `{who}`, and whose number that is the archive does not \
+                 say; make it with `tar --xattrs --xattrs-include='*'`"
+            )
         })?,
         _ => NO_ID,
     };
@@ -92,7 +98,7 @@ mod tests {
 
     #[test]
     fn names_are_refused_with_the_remedy() {
-        assert!(encode("user:joe:rwx").unwrap_err().contains("--numeric-owner"));
+        assert!(encode("user:joe:rwx").unwrap_err().contains("--xattrs-include"));
         assert!(encode("nobody:x").is_err());
         assert!(encode("user::rwz").is_err());
     }

@@ -16,6 +16,7 @@ mod folder;
 mod objects;
 mod pax;
 mod report;
+mod tar;
 mod tree;
 mod verity;
 mod xattrs;

@@ -1,11 +1,9 @@
-//! What the extended headers of an archive entry say beyond the `tar` crate's reading of them:
-//! nanoseconds, attributes, access control lists, and the three ways GNU tar writes holes.
+//! Extended headers (pax): nanoseconds, attributes, access control lists, and the three ways in which
+//! GNU tar writes holes.
 
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-
-use tar::{Entry, EntryType};
 
 use crate::acl;
 use crate::error::{Error, Result};
@@ -17,8 +15,9 @@ const PIECES_MAX: usize = 1 << 22;
 /// The extended header of one entry.
 #[derive(Default)]
 pub struct Pax {
-    /// The real name of a file with holes.
     pub path: Option<Vec<u8>>,
+    pub link: Option<Vec<u8>>,
+    pub size: Option<u64>,
     pub uid: Option<u64>,
     pub gid: Option<u64>,
     /// Seconds and nanoseconds.
@@ -36,29 +35,31 @@ pub struct SparseMap {
 }
 
 impl Pax {
-    /// Reads what stands before the entry.
-    pub fn read(entry: &mut Entry<'_, impl Read>) -> Result<Self> {
-        let path = entry.path_bytes().into_owned();
-        let broken = || Error::refused(OsStr::from_bytes(&path), "its extended header is damaged");
+    /// What the records `text` say; the last of a key counts.
+    pub fn parse(mut text: &[u8]) -> Option<Self> {
         let mut pax = Self::default();
-        let Some(records) = entry.pax_extensions().map_err(|_| broken())? else {
-            return Ok(pax);
-        };
-        for record in records {
-            let record = record.map_err(|_| broken())?;
-            let (key, value) = (record.key_bytes(), record.value_bytes());
+        // The real name of a file with holes, whose `path` is a made-up one.
+        let mut real = None;
+        while !text.is_empty() {
+            let (key, value, rest) = record(text)?;
+            text = rest;
             match key {
-                b"mtime" => pax.mtime = Some(parse_time(value).ok_or_else(broken)?),
-                b"uid" => pax.uid = Some(number(value).ok_or_else(broken)?),
-                b"gid" => pax.gid = Some(number(value).ok_or_else(broken)?),
-                b"GNU.sparse.name" => pax.path = Some(value.to_vec()),
+                // An empty value takes back what a header for all entries said.
+                b"path" => pax.path = Some(value.to_vec()).filter(|v| !v.is_empty()),
+                b"linkpath" => pax.link = Some(value.to_vec()).filter(|v| !v.is_empty()),
+                b"size" if !value.is_empty() => pax.size = Some(number(value)?),
+                b"uid" if !value.is_empty() => pax.uid = Some(number(value)?),
+                b"gid" if !value.is_empty() => pax.gid = Some(number(value)?),
+                b"mtime" if !value.is_empty() => pax.mtime = Some(parse_time(value)?),
+                b"GNU.sparse.name" => real = Some(value.to_vec()),
                 _ if key.starts_with(b"GNU.sparse.") || key.starts_with(b"SCHILY.") => {
                     pax.records.push((key.to_vec(), value.to_vec()));
                 }
                 _ => {}
             }
         }
-        Ok(pax)
+        pax.path = real.or(pax.path);
+        Some(pax)
     }
 
     /// The attributes of the file `path`, its access control lists among them.
@@ -75,49 +76,49 @@ impl Pax {
                     continue;
                 }
             };
+            // The same with numbers instead of names, if the archive has that too.
+            let numbers = format!("SCHILY.xattr.{list}").into_bytes();
+            if self.records.iter().any(|(key, _)| *key == numbers) {
+                continue;
+            }
             let text = String::from_utf8_lossy(value);
             let value = acl::encode(&text)
                 .map_err(|reason| Error::refused(OsStr::from_bytes(path), reason))?;
-            xattrs::take(&mut all, path, list.as_bytes(), &value)?;
+            // A list that says no more than the mode is none; the kernel drops it too.
+            if value.len() > acl::MINIMAL || list.ends_with("default") {
+                xattrs::take(&mut all, path, list.as_bytes(), &value)?;
+            }
         }
         Ok(all)
     }
 
-    /// Where the data of an entry with holes goes, or none if it has no map of its own. (Holes in
-    /// GNU tar's own format are known to the `tar` crate, which reads them as zeros.)
-    pub fn sparse_map(
-        &self,
-        entry: &mut Entry<'_, impl Read>,
-        path: &[u8],
-    ) -> Result<Option<SparseMap>> {
+    /// Where the data of an entry with holes goes, if it has some; in one format the map stands
+    /// before the data.
+    pub fn sparse_map(&self, data: &mut impl Read) -> std::result::Result<Option<SparseMap>, ()> {
         let get = |key: &str| {
             let found = self.records.iter().rev().find(|(k, _)| k == key.as_bytes());
             found.map(|(_, value)| value.as_slice())
         };
-        if entry.header().entry_type() == EntryType::GNUSparse {
-            return Ok(None);
-        }
-        let broken = || Error::refused(OsStr::from_bytes(path), "its list of holes is damaged");
         let size = get("GNU.sparse.realsize").or_else(|| get("GNU.sparse.size"));
         let Some(size) = size else { return Ok(None) };
-        let size = number(size).ok_or_else(broken)?;
+        let size = number(size).ok_or(())?;
         let numbers = match (get("GNU.sparse.major"), get("GNU.sparse.map")) {
-            (Some(b"1"), _) => read_map(entry).ok_or_else(broken)?,
+            (Some(b"1"), _) => read_map(data).ok_or(())?,
             (_, Some(map)) => {
-                map.split(|b| *b == b',').map(number).collect::<Option<_>>().ok_or_else(broken)?
+                map.split(|b| *b == b',').map(number).collect::<Option<_>>().ok_or(())?
             }
             _ => {
                 let keys: [&[u8]; 2] = [b"GNU.sparse.offset", b"GNU.sparse.numbytes"];
                 let pieces = self.records.iter().filter(|(key, _)| keys.contains(&key.as_slice()));
-                pieces.map(|(_, value)| number(value)).collect::<Option<_>>().ok_or_else(broken)?
+                pieces.map(|(_, value)| number(value)).collect::<Option<_>>().ok_or(())?
             }
         };
-        sparse_map(size, &numbers).map(Some).ok_or_else(broken)
+        sparse_map(size, &numbers).map(Some).ok_or(())
     }
 }
 
 /// Pairs of offset and length, checked.
-fn sparse_map(size: u64, numbers: &[u64]) -> Option<SparseMap> {
+pub fn sparse_map(size: u64, numbers: &[u64]) -> Option<SparseMap> {
     let (pairs, []) = numbers.as_chunks::<2>() else { return None };
     let mut at = 0;
     let mut data = Vec::with_capacity(pairs.len());
@@ -155,6 +156,20 @@ fn read_map(entry: &mut impl Read) -> Option<Vec<u64>> {
     };
     let pieces = usize::try_from(line()?).ok().filter(|n| *n <= PIECES_MAX)?;
     (0..2 * pieces).map(|_| line()).collect()
+}
+
+/// Key and value of the first record of `text`, which is `LENGTH KEY=VALUE` and a newline, and the
+/// rest. Only the length tells where it ends: a value may hold newlines.
+fn record(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let space = text.iter().position(|b| *b == b' ')?;
+    let length = usize::try_from(number(&text[..space])?).ok()?;
+    if length <= space || length > text.len() {
+        return None;
+    }
+    let (record, rest) = text.split_at(length);
+    let record = record[space + 1..].strip_suffix(b"\n")?;
+    let equals = record.iter().position(|b| *b == b'=')?;
+    Some((&record[..equals], &record[equals + 1..], rest))
 }
 
 fn number(text: &[u8]) -> Option<u64> {
@@ -196,6 +211,20 @@ mod tests {
             ("99999999999999999999", None),
         ] {
             assert_eq!(parse_time(text.as_bytes()), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn records() {
+        let text = b"19 path=two\nlines!\n14 uid=100000\n25 SCHILY.xattr.u=\0=\n\xff=\n15 mtime=1.000\n8 gid=\n";
+        let pax = Pax::parse(text).unwrap();
+        assert_eq!(pax.path.unwrap(), b"two\nlines!");
+        assert_eq!((pax.uid, pax.gid, pax.mtime), (Some(100_000), None, Some((1, 0))));
+        assert_eq!(pax.records, [(b"SCHILY.xattr.u".to_vec(), b"\0=\n\xff=".to_vec())]);
+        for bad in
+            ["x", "8 uid=1", "9 uid=12\n ", "1 \n", "0 =\n", "99 uid=1\n", "9 uid=xy\n", "7 uid1\n"]
+        {
+            assert!(Pax::parse(bad.as_bytes()).is_none(), "{bad:?}");
         }
     }
 

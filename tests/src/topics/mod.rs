@@ -1,5 +1,6 @@
 //! One file per topic; each has a table `TESTS`.
 
+mod bases;
 mod cgroup;
 mod doctor;
 mod guest;
@@ -14,6 +15,7 @@ use crate::test::Test;
 pub fn all() -> Vec<Test> {
     [
         machine::TESTS,
+        &bases::tests(),
         doctor::TESTS,
         cgroup::life::TESTS,
         cgroup::limits::TESTS,

@@ -1,0 +1,201 @@
+//! Bases in use, imports that meet, that are killed, that fill the disk.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::listing::{assert_same, list};
+use super::{objects, odd, stages, view, work};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(one_in_use_stays),
+    test!(removal_leaves_what_others_need),
+    test!(imports_at_once),
+    test!(imports_of_one_name_at_once),
+    test!(holm_killed_during_import),
+    test!(import_program_killed),
+    test!(disk_full),
+    test!(program_missing),
+];
+
+/// A folder with a file of each of `contents`.
+fn folder(sandbox: &Sandbox, name: &str, contents: &[&str]) -> String {
+    let dir = work(sandbox).join(name);
+    fs::create_dir(&dir).unwrap();
+    for (n, content) in contents.iter().enumerate() {
+        fs::write(dir.join(n.to_string()), content.repeat(1000)).unwrap();
+    }
+    dir.to_str().unwrap().to_owned()
+}
+
+fn one_in_use_stays(sandbox: &mut Sandbox) {
+    let source = folder(sandbox, "tree", &["a", "b"]);
+    sandbox.holm(&["base", "import", "tree", &source]).ok();
+    for guest in ["web", "db"] {
+        let dir = sandbox.root().join("guests").join(guest);
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join("guest.toml"), "base = \"tree\"\n").unwrap();
+    }
+    sandbox.holm(&["base", "rm", "tree"]).refused(&["tree", "db", "web"]);
+    let web = sandbox.root().join("guests/web/guest.toml");
+    fs::write(&web, "base = \"tree\nnonsense").unwrap();
+    fs::write(sandbox.root().join("guests/db/guest.toml"), "base = \"tree2\"\n").unwrap();
+    sandbox.holm(&["base", "rm", "tree"]).refused(&["web"]);
+    assert_eq!(objects(sandbox.root()).len(), 2);
+    for guest in ["web", "db"] {
+        fs::remove_dir_all(sandbox.root().join("guests").join(guest)).unwrap();
+    }
+    sandbox.holm(&["base", "rm", "tree"]).ok();
+    assert_eq!(objects(sandbox.root()), [""; 0]);
+    sandbox.holm(&["base", "rm", "tree"]).refused(&["no base named tree"]);
+}
+
+fn removal_leaves_what_others_need(sandbox: &mut Sandbox) {
+    let one = folder(sandbox, "one", &["a", "b", "c"]);
+    let two = folder(sandbox, "two", &["b", "c", "d"]);
+    sandbox.holm(&["base", "import", "one", &one]).ok();
+    sandbox.holm(&["base", "import", "two", &two]).ok();
+    assert_eq!(objects(sandbox.root()).len(), 4, "equal bodies are kept once");
+    let told = sandbox.holm(&["base", "ls", "--json"]).ok().json();
+    for base in told.as_array().unwrap() {
+        assert_eq!(base["meta"]["bytes"], 3000, "{told}");
+        assert_eq!(base["meta"]["own_bytes"], 1000, "{told}");
+    }
+    sandbox.holm(&["base", "rm", "one"]).ok();
+    assert_eq!(objects(sandbox.root()).len(), 3);
+    assert_same(&list(Path::new(&two)), &view::with(sandbox.root(), "two", list));
+    // A name that is free again, and an object that is new again.
+    sandbox.holm(&["base", "import", "one", &one]).ok();
+    assert_same(&list(Path::new(&one)), &view::with(sandbox.root(), "one", list));
+    sandbox.holm(&["base", "rm", "one", "two"]).ok();
+    assert_eq!(objects(sandbox.root()), [""; 0]);
+}
+
+fn imports_at_once(sandbox: &mut Sandbox) {
+    let source = work(sandbox).join("odd");
+    odd::make(&source);
+    let path = source.to_str().unwrap();
+    // Another base comes and goes, so that objects are collected all the time.
+    let other = folder(sandbox, "other", &["x", "y"]);
+    let (shared, names) = (&*sandbox, ["a", "b", "c"]);
+    thread::scope(|scope| {
+        for name in names {
+            scope.spawn(move || shared.holm(&["base", "import", name, path]).ok());
+        }
+        for _ in 0..5 {
+            shared.holm(&["base", "import", "other", &other]).ok();
+            shared.holm(&["base", "rm", "other"]).ok();
+        }
+    });
+    let mut want = list(&source);
+    let third = Path::new("attributes/capable in a namespace");
+    let plain = want[Path::new("attributes/capable")].xattrs.clone();
+    want.get_mut(third).unwrap().xattrs = plain;
+    for name in names {
+        let found = view::with(sandbox.root(), name, list);
+        assert_same(&want, &found);
+    }
+    assert_eq!(stages(sandbox.root()), [""; 0]);
+}
+
+fn imports_of_one_name_at_once(sandbox: &mut Sandbox) {
+    let sources = [folder(sandbox, "one", &["a", "b"]), folder(sandbox, "two", &["b", "c"])];
+    let shared = &*sandbox;
+    let outcomes = thread::scope(|scope| {
+        let import = |source| scope.spawn(move || shared.holm(&["base", "import", "same", source]));
+        [import(sources[0].as_str()), import(&sources[1])].map(|thread| thread.join().unwrap())
+    });
+    let winner = outcomes.iter().position(|o| o.status.success()).expect("one of them wins");
+    let [first, second] = outcomes;
+    let loser = if winner == 0 { second } else { first };
+    loser.refused(&["same", "exists already"]);
+    let found = view::with(sandbox.root(), "same", list);
+    assert_same(&list(Path::new(&sources[winner])), &found);
+    sandbox.holm(&["base", "rm", "same"]).ok();
+    assert_eq!(objects(sandbox.root()), [""; 0], "what the loser stored goes too");
+}
+
+/// An import from a pipe that has given a part of an archive and then no more.
+fn half_an_import(sandbox: &Sandbox) -> Child {
+    let source = folder(sandbox, "half", &["a", "b", "c"]);
+    let mut tar = std::process::Command::new("tar");
+    let tar = tar.args(["-c", "-C", &source, "."]).output().unwrap().stdout;
+    let mut command = sandbox.command();
+    command.args(["base", "import", "half", "-"]).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let input = child.stdin.as_mut().unwrap();
+    input.write_all(&tar[..tar.len() / 2]).unwrap();
+    sandbox.wait_for("the import begins", || (stages(sandbox.root()).len() == 1).then_some(()));
+    assert_eq!(sandbox.holm(&["base", "ls", "--json"]).ok().stdout.trim(), "[]");
+    assert_eq!(stages(sandbox.root()).len(), 1, "an import that goes on is left alone");
+    child
+}
+
+fn holm_killed_during_import(sandbox: &mut Sandbox) {
+    let mut child = half_an_import(sandbox);
+    child.kill().unwrap();
+    // The pipe is still open: the import program must not live on it.
+    let input = child.stdin.take();
+    child.wait().unwrap();
+    sandbox.wait_for("the next command cleans up", || {
+        sandbox.holm(&["base", "ls"]).ok();
+        stages(sandbox.root()).is_empty().then_some(())
+    });
+    drop(input);
+    assert_eq!(objects(sandbox.root()), [""; 0]);
+    let source = work(sandbox).join("half");
+    sandbox.holm(&["base", "import", "half", source.to_str().unwrap()]).ok();
+}
+
+fn import_program_killed(sandbox: &mut Sandbox) {
+    let mut child = half_an_import(sandbox);
+    let _input = child.stdin.take();
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    let importer: i32 = children.trim().parse().expect("one child");
+    kill_process(Pid::from_raw(importer).unwrap(), Signal::KILL).unwrap();
+    let outcome = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&outcome.stderr);
+    assert_eq!(outcome.status.code(), Some(125), "{said}");
+    assert!(said.contains("signal: 9"), "{said}");
+    assert_eq!(stages(sandbox.root()), [""; 0]);
+    assert_eq!(objects(sandbox.root()), [""; 0]);
+}
+
+fn disk_full(sandbox: &mut Sandbox) {
+    view::private(|| {
+        view::mount("tmpfs", &[("size", "6m".into())], sandbox.root());
+        let source = sandbox.root().join("source");
+        fs::create_dir(&source).unwrap();
+        for n in 0..40_u32 {
+            let noise: Vec<u8> =
+                (0..20_000_u32).flat_map(|i| (i * 7919 + n).to_le_bytes()).collect();
+            fs::write(source.join(n.to_string()), noise).unwrap();
+        }
+        let path = source.to_str().unwrap();
+        sandbox
+            .holm(&["base", "import", "big", path])
+            .refused(&["No space left", "nothing was kept"]);
+        assert_eq!(stages(sandbox.root()), [""; 0]);
+        assert_eq!(objects(sandbox.root()), [""; 0]);
+        for n in 0..30 {
+            fs::remove_file(source.join(n.to_string())).unwrap();
+        }
+        sandbox.holm(&["base", "import", "big", path]).ok();
+        assert_eq!(objects(sandbox.root()).len(), 10);
+    });
+}
+
+fn program_missing(sandbox: &mut Sandbox) {
+    // Beside a copy of holm there is no holm-import.
+    let copy = work(sandbox).join("holm");
+    fs::copy(&sandbox.options.holm, &copy).unwrap();
+    let mut alone = std::process::Command::new(&copy);
+    alone.env("HOLM_ROOT", sandbox.root()).args(["base", "import", "x", "busybox"]);
+    sandbox.run(&mut alone).refused(&["holm-import", "HOLM_IMPORT"]);
+}

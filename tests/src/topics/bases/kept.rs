@@ -1,0 +1,237 @@
+//! What a base keeps of its source: everything.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::listing::{Entry, Listing, assert_same, list};
+use super::{odd, tool, view, work};
+use crate::sandbox::{Sandbox, skip};
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(a_folder),
+    test!(tars),
+    test!(tar_on_standard_input),
+    test!(holes_in_every_kind_of_tar),
+    test!(a_file_above_4_gib),
+    test!(mountpoints_are_empty),
+    test!(busybox),
+    test!(debian).bases(&["debian13"]),
+];
+
+/// What the base of an odd tree must look like.
+fn expected(source: &Path) -> Listing {
+    let mut listing = list(source);
+    let entry = listing.get_mut(Path::new("attributes/capable in a namespace")).unwrap();
+    let capability = entry.xattrs.get_mut(&OsString::from("security.capability")).unwrap();
+    assert_eq!(capability.len(), 24, "the kernel keeps the namespace's root");
+    *capability = odd::CAPABILITY.to_vec();
+    listing
+}
+
+fn a_folder(sandbox: &mut Sandbox) {
+    let source = work(sandbox).join("odd");
+    odd::make(&source);
+    sandbox.holm(&["base", "import", "odd", source.to_str().unwrap()]).ok();
+    let want = expected(&source);
+    assert_same(&want, &view::with(sandbox.root(), "odd", list));
+    let told = sandbox.holm(&["base", "inspect", "odd", "--json"]).ok().json();
+    assert_eq!(told["meta"]["files"], want.len() as u64 - 1, "{told}");
+    // The holes took no space.
+    let used: u64 = super::objects(sandbox.root())
+        .iter()
+        .map(|o| fs::metadata(o).unwrap().blocks() * 512)
+        .sum();
+    assert!(used < 10 << 20, "{used} bytes");
+    for object in super::objects(sandbox.root()) {
+        assert_eq!(fs::metadata(object).unwrap().mode(), 0o100_444);
+    }
+}
+
+/// The same through GNU tar, which writes a fifo with two names as two fifos.
+fn expected_of_tar(source: &Path) -> Listing {
+    let mut listing = expected(source);
+    for fifo in ["links/fifo", "links/fifo too"] {
+        listing.get_mut(Path::new(fifo)).unwrap().names = None;
+    }
+    listing
+}
+
+const TAR: [&str; 7] = [
+    "--xattrs",
+    "--xattrs-include=*",
+    "--acls",
+    "--sparse",
+    "--numeric-owner",
+    "--format=posix",
+    "-C",
+];
+
+fn tars(sandbox: &mut Sandbox) {
+    let dir = work(sandbox);
+    let (source, plain) = (dir.join("odd"), dir.join("odd.tar"));
+    odd::make(&source);
+    let (from, to) = (source.to_str().unwrap(), plain.to_str().unwrap());
+    tool(sandbox, "tar", &[&["--create", "--file", to], &TAR[..], &[from, "."]].concat());
+    let want = expected_of_tar(&source);
+    for (ending, program) in [("", ""), (".gz", "gzip"), (".xz", "xz"), (".zst", "zstd")] {
+        let file = format!("{to}{ending}");
+        let name = format!("odd{ending}");
+        if !program.is_empty() {
+            let packed = Command::new(program).args(["-1", "-c", to]).output();
+            let Ok(packed) = packed else { continue }; // not everywhere, and on the host all are
+            fs::write(&file, packed.stdout).unwrap();
+        }
+        sandbox.holm(&["base", "import", &name, &file]).ok();
+        assert_same(&want, &view::with(sandbox.root(), &name, list));
+    }
+    let told = sandbox.holm(&["base", "ls", "--json"]).ok().json();
+    let all = told.as_array().unwrap();
+    assert!(all.len() >= 2, "{told}");
+    for base in all {
+        assert_eq!(base["meta"]["own_bytes"], 0, "equal bases share all: {told}");
+    }
+}
+
+fn tar_on_standard_input(sandbox: &mut Sandbox) {
+    let dir = work(sandbox);
+    let source = dir.join("odd");
+    odd::make(&source);
+    let mut tar = Command::new("tar");
+    tar.args(["--create", "--gzip"]).args(TAR).args([source.to_str().unwrap(), "."]);
+    let mut tar = tar.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut holm = sandbox.command();
+    holm.args(["base", "import", "odd", "-"]).stdin(tar.stdout.take().unwrap());
+    let outcome = holm.output().unwrap();
+    tar.wait().unwrap();
+    assert!(outcome.status.success(), "{outcome:?}");
+    assert_same(&expected_of_tar(&source), &view::with(sandbox.root(), "odd", list));
+}
+
+fn holes_in_every_kind_of_tar(sandbox: &mut Sandbox) {
+    let dir = work(sandbox);
+    let source = dir.join("tree");
+    fs::create_dir(&source).unwrap();
+    odd::holes(&source.join("holes"));
+    File::create(source.join("only a hole")).unwrap().set_len(7_000_001).unwrap();
+    fs::write(source.join("none"), "n".repeat(5000)).unwrap();
+    let contents = |listing: Listing| -> BTreeMap<_, _> {
+        listing.into_iter().map(|(path, entry): (_, Entry)| (path, entry.content)).collect()
+    };
+    let want = contents(list(&source));
+    for format in [
+        "--format=gnu",
+        "--format=oldgnu",
+        "--sparse-version=0.0",
+        "--sparse-version=0.1",
+        "--sparse-version=1.0",
+    ] {
+        let kind = if format.starts_with("--format") { "--sparse" } else { "--format=posix" };
+        let file = dir.join("tree.tar");
+        let (to, from) = (file.to_str().unwrap(), source.to_str().unwrap());
+        tool(
+            sandbox,
+            "tar",
+            &["--create", "--file", to, "--sparse", kind, format, "-C", from, "."],
+        );
+        assert!(file.metadata().unwrap().len() < 1 << 20, "{format}: this tar has no holes");
+        let name = format.rsplit(['=', '-']).next().unwrap();
+        sandbox.holm(&["base", "import", name, to]).ok();
+        assert_eq!(contents(view::with(sandbox.root(), name, list)), want, "{format}");
+    }
+    let used: u64 = super::objects(sandbox.root())
+        .iter()
+        .map(|o| fs::metadata(o).unwrap().blocks() * 512)
+        .sum();
+    assert!(used < 1 << 20, "{used} bytes for the same few pieces");
+}
+
+fn a_file_above_4_gib(sandbox: &mut Sandbox) {
+    const SIZE: u64 = (5 << 30) + 1;
+    let source = work(sandbox).join("big");
+    fs::create_dir(&source).unwrap();
+    let file = File::create(source.join("file")).unwrap();
+    for at in [0, (4 << 30) - 3, SIZE - 6] {
+        file.write_all_at(b"data!\n", at).unwrap();
+    }
+    sandbox.holm(&["base", "import", "big", source.to_str().unwrap()]).ok();
+    view::with(sandbox.root(), "big", |tree| {
+        let file = File::open(tree.join("file")).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), SIZE);
+        for at in [0, (4 << 30) - 3, SIZE - 6] {
+            let mut data = [0; 6];
+            file.read_exact_at(&mut data, at).unwrap();
+            assert_eq!(&data, b"data!\n", "at {at}");
+        }
+    });
+    let [object] = super::objects(sandbox.root()).try_into().unwrap();
+    let used = fs::metadata(object).unwrap().blocks() * 512;
+    assert!(used < 1 << 20, "{used} bytes for three pieces");
+}
+
+/// What is mounted in the source is somebody else's; the folder below it is not seen either.
+fn mountpoints_are_empty(sandbox: &mut Sandbox) {
+    let source = work(sandbox).join("tree");
+    fs::create_dir_all(source.join("mounted")).unwrap();
+    fs::write(source.join("file"), "").unwrap();
+    view::private(|| {
+        view::mount("tmpfs", &[("mode", "0700".into())], &source.join("mounted"));
+        fs::write(source.join("mounted/secret"), "").unwrap();
+        sandbox.holm(&["base", "import", "tree", source.to_str().unwrap()]).ok();
+    });
+    let listing = view::with(sandbox.root(), "tree", list);
+    let paths: Vec<_> = listing.keys().map(|p| p.to_str().unwrap()).collect();
+    assert_eq!(paths, ["", "file", "mounted"]);
+}
+
+fn busybox(sandbox: &mut Sandbox) {
+    sandbox.holm(&["base", "import", "bb", "busybox"]).ok();
+    view::with(sandbox.root(), "bb", |tree| {
+        let mut chroot = Command::new("chroot");
+        chroot.arg(tree).args(["/bin/sh", "-c", "id -u; tr a-z A-Z < /etc/shells"]);
+        let said = chroot.output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&said.stdout), "0\n/BIN/SH\n", "{said:?}");
+    });
+    let told = sandbox.holm(&["base", "inspect", "bb", "--json"]).ok().json();
+    assert_eq!(told["meta"]["init_kind"], "busybox", "{told}");
+    // The same busybox gives the same image.
+    sandbox.holm(&["base", "import", "again", "busybox"]).ok();
+    let image =
+        |name: &str| fs::read(sandbox.root().join("bases").join(name).join("image")).unwrap();
+    assert!(image("bb") == image("again"), "two imports differ");
+}
+
+/// A Debian as mmdebstrap makes it, without what must not be in two guests.
+fn debian(sandbox: &mut Sandbox) {
+    let told = sandbox.holm(&["base", "inspect", "debian13", "--json"]).ok().json();
+    let meta = &told["meta"];
+    assert_eq!(meta["system_init"], "/sbin/init", "{told}");
+    assert!(meta["init_kind"].as_str().unwrap().starts_with("systemd 257"), "{told}");
+    assert!(meta["os"].as_str().unwrap().contains("13 (trixie)"), "{told}");
+    assert_eq!(meta["arch"], std::env::consts::ARCH, "{told}");
+    let ssh = view::with(sandbox.root(), "debian13", |tree| {
+        assert_eq!(fs::read(tree.join("etc/machine-id")).unwrap(), b"");
+        for gone in ["etc/hostname", "etc/resolv.conf", "var/lib/dbus/machine-id"] {
+            assert!(fs::symlink_metadata(tree.join(gone)).is_err(), "{gone}");
+        }
+        for empty in ["dev", "proc", "run", "sys", "tmp"] {
+            assert_eq!(fs::read_dir(tree.join(empty)).unwrap().count(), 0, "{empty}");
+        }
+        let mut program = Vec::new();
+        File::open(tree.join("usr/bin/ping")).unwrap().read_to_end(&mut program).unwrap();
+        assert!(program.starts_with(b"\x7fELF"));
+        let ping = &list(&tree.join("usr/bin"))[Path::new("ping")];
+        assert!(ping.xattrs.contains_key(&OsString::from("security.capability")), "{ping:?}");
+        let ssh = fs::read_dir(tree.join("etc/ssh")).ok()?;
+        Some(
+            ssh.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>(),
+        )
+    });
+    let Some(ssh) = ssh else { skip("this base has no ssh") };
+    assert!(!ssh.iter().any(|name| name.starts_with("ssh_host_")), "{ssh:?}");
+}

@@ -1,0 +1,53 @@
+//! Bases: what is kept, what is refused, and what accidents leave.
+
+mod accidents;
+mod hostile;
+mod kept;
+mod listing;
+mod odd;
+mod view;
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::sandbox::Sandbox;
+use crate::test::Test;
+
+/// All tests of bases.
+pub fn tests() -> Vec<Test> {
+    [kept::TESTS, hostile::TESTS, accidents::TESTS].concat()
+}
+
+/// A folder beside the sandbox's root for what a test imports; gone with the root.
+fn work(sandbox: &Sandbox) -> std::path::PathBuf {
+    let dir = sandbox.root().join("work");
+    std::fs::create_dir_all(&dir).expect("a folder in the sandbox");
+    dir
+}
+
+/// Runs a Debian tool, which must succeed.
+#[track_caller]
+fn tool(sandbox: &Sandbox, program: &str, args: &[&str]) {
+    sandbox.run(Command::new(program).args(args)).ok();
+}
+
+/// Objects in the sandbox's own store.
+fn objects(root: &Path) -> Vec<String> {
+    let folders = std::fs::read_dir(root.join("objects")).expect("the store");
+    let mut all = Vec::new();
+    for folder in folders.flatten().filter(|f| f.path().is_dir()) {
+        let entries = std::fs::read_dir(folder.path()).expect("a folder of the store");
+        all.extend(entries.flatten().map(|e| e.path().display().to_string()));
+    }
+    all.sort();
+    all
+}
+
+/// Folders of imports that go on, or did when they were killed.
+fn stages(root: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(root.join("bases")).into_iter().flatten().flatten();
+    entries
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .filter(|n| n.starts_with('.'))
+        .collect()
+}
