@@ -15,12 +15,14 @@ const NAP: &str = "1034567";
 pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
     let mut text = String::from(
         "Private pages (`Private_*` of smaps_rollup) of the processes that keep a guest of one sleeping command: its monitor, \
-         and its init where that is not the command itself.\n\n| | KiB | processes |\n|---|---:|---|\n",
+         and its init where that is not the command itself.\n\n| | KiB | of it written | processes |\n|---|---:|---:|---|\n",
     );
-    let mut row = |name: &str, result: Result<(u64, String), String>| {
+    let mut row = |name: &str, result: Result<(Private, String), String>| {
         text += &match result {
-            Ok((kib, which)) => format!("| {name} | {kib} | {which} |\n"),
-            Err(reason) => format!("| {name} | not measured: {} | |\n", cell(&reason)),
+            Ok((Private { all, dirty }, which)) => {
+                format!("| {name} | {all} | {dirty} | {which} |\n")
+            }
+            Err(reason) => format!("| {name} | not measured: {} | | |\n", cell(&reason)),
         };
     };
     row("holm start", holm(stage));
@@ -38,7 +40,7 @@ pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
 }
 
 /// A guest's monitor is init's parent.
-fn holm(stage: &Stage) -> Result<(u64, String), String> {
+fn holm(stage: &Stage) -> Result<(Private, String), String> {
     let mut sleepers = Sleepers::new(stage);
     let names = sleepers.create_up_to(1)?;
     sleepers.start(&names)?;
@@ -48,7 +50,7 @@ fn holm(stage: &Stage) -> Result<(u64, String), String> {
     if sleeps(first, "1000000") { sum(&[monitor]) } else { sum(&[monitor, first]) }
 }
 
-fn peer(argv: &[String]) -> Result<(u64, String), String> {
+fn peer(argv: &[String]) -> Result<(Private, String), String> {
     let mut command = Command::new(&argv[0]);
     command.args(&argv[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().map_err(|e| match e.kind() {
@@ -100,22 +102,34 @@ fn sleeps(pid: i32, long: &str) -> bool {
     words.len() == 2 && words[0].ends_with("sleep") && words[1] == long
 }
 
-fn sum(pids: &[i32]) -> Result<(u64, String), String> {
-    let mut total = 0;
+/// Pages that only one process has, in KiB.
+#[derive(Default)]
+struct Private {
+    all: u64,
+    /// Without those of files, which a second guest of the kind would share.
+    dirty: u64,
+}
+
+fn sum(pids: &[i32]) -> Result<(Private, String), String> {
+    let mut total = Private::default();
     let mut which = Vec::new();
     for pid in pids {
-        let kib = private(*pid)?;
+        let Private { all, dirty } = private(*pid)?;
         let name = read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        which.push(format!("{} {kib}", name.trim()));
-        total += kib;
+        which.push(format!("{} {all}", name.trim()));
+        total.all += all;
+        total.dirty += dirty;
     }
     Ok((total, which.join(", ")))
 }
 
-/// Private pages of a process, in KiB.
-fn private(pid: i32) -> Result<u64, String> {
+fn private(pid: i32) -> Result<Private, String> {
     let path = format!("/proc/{pid}/smaps_rollup");
     let text = read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
-    let lines = text.lines().filter(|line| line.starts_with("Private_"));
-    Ok(lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum())
+    let kib = |key: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(key));
+        line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    };
+    let dirty = kib("Private_Dirty:");
+    Ok(Private { all: dirty + kib("Private_Clean:"), dirty })
 }
