@@ -128,7 +128,7 @@ impl Stage {
                 if !status.success() {
                     return Err(format!("mmdebstrap: {status}"));
                 }
-                tell_when_ready(&half).map_err(fail)?;
+                empty_dev(&half).and_then(|()| tell_when_ready(&half)).map_err(fail)?;
                 fs::rename(&half, &root).map_err(fail)?;
             }
             copy(&root, &half)
@@ -152,6 +152,19 @@ impl Stage {
             Err(e) => Err(format!("cc: {e}")),
         }
     }
+}
+
+/// Holm takes no device nodes from others, and the peers make their own.
+fn empty_dev(root: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(root.join("dev"))? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Puts the unit in that reports, and a fixed machine id: first boot is not what is measured.
