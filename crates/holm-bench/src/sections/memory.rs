@@ -57,10 +57,10 @@ fn peer(argv: &[String]) -> Result<(Private, String), String> {
         std::io::ErrorKind::NotFound => "not installed".to_owned(),
         _ => e.to_string(),
     })?;
-    let mut running = Running(child);
+    let mut running = Running { child, guest: Vec::new() };
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
-        let child = i32::try_from(running.0.id()).unwrap_or(0);
+        let child = i32::try_from(running.child.id()).unwrap_or(0);
         // The command's ancestors up to the one started here.
         for pid in pids().into_iter().filter(|&pid| sleeps(pid, NAP)) {
             let mut above = Vec::new();
@@ -70,10 +70,11 @@ fn peer(argv: &[String]) -> Result<(Private, String), String> {
                 above.push(next);
             }
             if next == child && !above.is_empty() {
+                running.guest = [&[pid], &above[..]].concat();
                 return sum(&above);
             }
         }
-        if let Ok(Some(status)) = running.0.try_wait() {
+        if let Ok(Some(status)) = running.child.try_wait() {
             return Err(format!("it ended: {status}"));
         }
         if Instant::now() > deadline {
@@ -83,14 +84,19 @@ fn peer(argv: &[String]) -> Result<(Private, String), String> {
     }
 }
 
-/// A peer in the foreground. All of them take their guest with them when they are killed.
-struct Running(Child);
+/// A peer in the foreground and its guest's processes, which not every peer takes along when it ends.
+struct Running {
+    child: Child,
+    guest: Vec<i32>,
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-        // lxc and nspawn die a moment before their guest.
+        let mut command = Command::new("kill");
+        command.arg("-9").args(self.guest.iter().map(i32::to_string));
+        let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
         std::thread::sleep(Duration::from_millis(200));
     }
 }
