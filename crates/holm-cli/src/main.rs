@@ -6,6 +6,7 @@ mod context;
 mod failure;
 mod options;
 mod progress;
+mod ready;
 mod settings;
 mod several;
 mod term;

@@ -5,7 +5,7 @@ use holm::config::nearest;
 use crate::verbs;
 
 /// Words, and what to type instead.
-const INSTEAD: [(&str, &str); 24] = [
+const INSTEAD: [(&str, &str); 23] = [
     ("ps", "holm ls lists guests; holm exec NAME ps lists what runs in one"),
     ("pull", "holm base import NAME SOURCE"),
     ("import", "holm base import NAME SOURCE"),
@@ -18,7 +18,6 @@ const INSTEAD: [(&str, &str); 24] = [
     ("network", "holm set NAME net.mode=... (holm help set lists all keys)"),
     ("port", "holm inspect NAME net.publish"),
     ("profile", "holm create NAME --base BASE --set KEY=VALUE"),
-    ("attach", "holm console NAME for its console, holm enter NAME for a shell"),
     ("build", "holm base import NAME FOLDER"),
     ("commit", "holm base import NAME FOLDER"),
     ("volume", "holm set NAME mounts+=SOURCE:TARGET"),

@@ -98,7 +98,6 @@ fn words_of_other_tools_name_ours() {
         ("pull", "holm base import"),
         ("images", "holm base ls"),
         ("config", "holm set"),
-        ("attach", "holm console"),
         ("update", "holm set"),
         ("version", "holm --version"),
     ];

@@ -33,6 +33,9 @@ pub struct Exec {
     /// Understood and needless: input is always passed on
     #[arg(short, long, hide = true)]
     interactive: bool,
+    /// Understood and needless: a terminal is passed on if there is one
+    #[arg(short, long, hide = true)]
+    tty: bool,
     /// The guest
     name: String,
     /// The command

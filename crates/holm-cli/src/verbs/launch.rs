@@ -8,11 +8,12 @@ use serde_json::json;
 use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::options::Options;
+use crate::ready::Ready;
 use crate::term;
 
 pub const VERB: Verb = Verb::new::<Launch>(Group::Guests, "launch", "Make a guest and start it")
     .examples(
-        "holm launch web --base debian13 -p 8080:80\n\
+        "holm launch web --base debian13 -p 8080:80 --wait\n\
          holm launch box --base busybox -- /bin/sleep 1000",
     );
 
@@ -23,6 +24,8 @@ pub struct Launch {
     name: String,
     #[command(flatten)]
     options: Options,
+    #[command(flatten)]
+    ready: Ready,
     /// A command that runs instead of a whole system (command)
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -39,6 +42,7 @@ impl Run for Launch {
             let _ = guest::remove(&pool, &name);
             return Err(error.into());
         }
+        self.ready.wait(&pool, &name)?;
         if context.json {
             term::print(&format!("{}\n", json!({ "name": name.as_str() })));
         }

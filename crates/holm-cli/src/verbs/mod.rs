@@ -255,6 +255,27 @@ mod tests {
     }
 
     #[test]
+    fn command_lines_of_other_tools_are_understood() {
+        let lines = [
+            "holm exec -it web sh",
+            "holm exec -u www-data -w /srv -e A=b web -- ls -l",
+            "holm run -it --rm --image debian13 -e A=b -v /a:/b:ro -p 80:80 -m 1G --cpus 2 sh -c x",
+            "holm stop -t 5 web",
+            "holm rm -f web",
+            "holm ls -a",
+            "holm delete web",
+            "holm shell web",
+            "holm logs -f web",
+        ];
+        for line in lines {
+            let mut words = words(line);
+            words[1] = find(&words[1]).expect(line).name.to_owned();
+            let result = everything().try_get_matches_from(&words);
+            assert!(result.is_ok(), "{line}\n{}", result.unwrap_err());
+        }
+    }
+
+    #[test]
     fn no_word_means_two_verbs() {
         let mut there = std::collections::HashSet::new();
         for word in all().flat_map(|v| std::iter::once(&v.name).chain(v.aliases)) {

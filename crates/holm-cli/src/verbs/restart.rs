@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::{Group, Outcome, Run, Verb, stop};
 use crate::context::Context;
+use crate::ready::Ready;
 use crate::several::Names;
 
 pub const VERB: Verb =
@@ -22,6 +23,8 @@ pub const VERB: Verb =
 pub struct Restart {
     #[command(flatten)]
     names: Names,
+    #[command(flatten)]
+    ready: Ready,
     /// Kill after this time [default: stop.timeout of the guest, 30s]
     #[arg(long, short, alias = "time", value_name = "TIME", value_parser = config::duration)]
     timeout: Option<Duration>,
@@ -36,6 +39,7 @@ impl Run for Restart {
                 Err(error) => return Err(error.into()),
             }
             guest::start(pool, &guest)?;
+            self.ready.wait(pool, &guest)?;
             Ok((String::new(), json!({ "name": name })))
         })
     }

@@ -28,9 +28,11 @@ impl Run for Rm {
     fn run(self, context: &Context) -> Outcome {
         self.names.each(context, |pool, name| {
             let guest = Name::new(name)?;
-            // Not before rm is known to be allowed: a protected guest must not be killed either.
-            let protected = guest::configured(pool, &guest).is_ok_and(|(_, c)| c.protect);
-            if self.force && !protected {
+            if self.force {
+                // Killing it first would harm a guest that then must not be removed.
+                if guest::configured(pool, &guest).is_ok_and(|(_, config)| config.protect) {
+                    return Err(guest::Error::Protected(guest).into());
+                }
                 match guest::kill(pool, &guest) {
                     Ok(()) | Err(guest::Error::NotRunning(_)) => {}
                     Err(error) => return Err(error.into()),

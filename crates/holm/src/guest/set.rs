@@ -3,6 +3,7 @@ use super::{Error, Result, repaired};
 use crate::cgroup::Layout;
 use crate::config::{self, Change, Effect, edit_text};
 use crate::pool::{self, Name, Pool};
+use crate::store;
 
 /// What came of a change of a guest's settings.
 #[derive(Debug)]
@@ -36,6 +37,9 @@ fn replace_locked(pool: &Pool, name: &Name, before: &str, after: &str) -> Result
     // What was there may be nonsense that this change mends.
     let old = config::parse(before, "").unwrap_or_default();
     limits(&new).check_host(&Layout::probe()?)?;
+    if new.base != old.base {
+        store::load(pool, &Name::new(&new.base)?)?;
+    }
     let alive = repaired(pool, name)?;
     if let Some(alive) = &alive
         && limits(&old) != limits(&new)
