@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn records() {
-        let text = b"19 path=two\nlines!\n14 uid=100000\n25 SCHILY.xattr.u=\0=\n\xff=\n15 mtime=1.000\n8 gid=\n";
+        let text = b"19 path=two\nlines!\n14 uid=100000\n24 SCHILY.xattr.u=\0=\n\xff=\n15 mtime=1.000\n7 gid=\n";
         let pax = Pax::parse(text).unwrap();
         assert_eq!(pax.path.unwrap(), b"two\nlines!");
         assert_eq!((pax.uid, pax.gid, pax.mtime), (Some(100_000), None, Some((1, 0))));

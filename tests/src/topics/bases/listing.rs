@@ -65,7 +65,8 @@ pub fn list(root: &Path) -> Listing {
 
 fn content(path: &Path, found: &fs::Metadata) -> String {
     if found.is_symlink() {
-        return format!("-> {:?}", fs::read_link(path).unwrap().into_os_string());
+        let target = fs::read_link(path).unwrap();
+        return format!("-> {}", target.as_os_str().as_encoded_bytes().escape_ascii());
     }
     if !found.is_file() {
         return String::new();
