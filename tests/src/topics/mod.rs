@@ -5,6 +5,7 @@ mod cgroup;
 mod doctor;
 mod guest;
 mod machine;
+mod monitor;
 mod net;
 mod security;
 mod systemd;
@@ -20,6 +21,7 @@ pub fn all() -> Vec<Test> {
         cgroup::life::TESTS,
         cgroup::limits::TESTS,
         cgroup::live::TESTS,
+        monitor::TESTS,
         net::TESTS,
         security::TESTS,
         systemd::TESTS,

@@ -1,0 +1,243 @@
+//! Monitors and Holm's own init: consoles, logs, ends, and a monitor that is killed.
+
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+use holm::monitor::Ended;
+use holm::terminal;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::process::Stdio;
+use std::time::Duration;
+
+pub const TESTS: &[Test] = &[
+    test!(a_killed_monitor_costs_no_line).bases(&["busybox"]),
+    test!(an_adopted_guests_end_is_known).bases(&["busybox"]),
+    test!(a_console_has_many_readers_and_takes_keys).bases(&["busybox"]),
+    test!(a_log_is_bounded_and_turned).bases(&["busybox"]),
+    test!(init_reboots_and_powers_off).bases(&["busybox"]),
+    test!(init_restarts_services_and_stops_them).bases(&["busybox"]),
+    test!(init_says_why_a_command_cannot_run).bases(&["busybox"]),
+    test!(a_terminal_is_the_guests_own).bases(&["busybox"]),
+    test!(monitors_are_small).bases(&["busybox"]),
+];
+
+/// Makes and starts guest `g` without a network, on the busybox base.
+fn launch(sandbox: &Sandbox, options: &[&str], script: &str) {
+    let words = ["launch", "g", "--base", "busybox", "--net", "none"];
+    sandbox.holm(&[&words, options, &["--", "sh", "-c", script]].concat()).ok();
+}
+
+fn status(sandbox: &Sandbox) -> Value {
+    sandbox.holm(&["status", "g", "--json"]).ok().json()
+}
+
+fn number(status: &Value, key: &str) -> i32 {
+    i32::try_from(status["state"][key].as_i64().unwrap()).unwrap()
+}
+
+fn logs(sandbox: &Sandbox) -> String {
+    sandbox.holm(&["logs", "g"]).ok().stdout
+}
+
+/// Waits until the guest is stopped; says how it ended.
+fn end(sandbox: &Sandbox) -> Ended {
+    sandbox.wait_for("the guest ends", || {
+        let status = status(sandbox);
+        // Stopped is seen before the monitor has noted how: an adopter asks until somebody else has reaped init.
+        let words = status["last"]["ended"].as_str().filter(|_| status["status"] == "stopped")?;
+        Some(Ended::parse(words).expect("words of an end"))
+    })
+}
+
+fn kill_monitor(sandbox: &Sandbox) -> i32 {
+    let monitor = number(&status(sandbox), "monitor");
+    kill_process(Pid::from_raw(monitor).unwrap(), Signal::KILL).unwrap();
+    monitor
+}
+
+const COUNT: &str = "i=0; while :; do echo line $i; i=$((i+1)); sleep 0.02; done";
+
+fn a_killed_monitor_costs_no_line(sandbox: &mut Sandbox) {
+    launch(sandbox, &[], COUNT);
+    let init = number(&status(sandbox), "pid");
+    for _ in 0..3 {
+        let before = logs(sandbox).lines().count();
+        let old = kill_monitor(sandbox);
+        // Nobody reads now: the guest's terminal fills.
+        std::thread::sleep(Duration::from_millis(200));
+        let now = sandbox.wait_for("a new monitor", || {
+            sandbox.holm(&["start", "g"]);
+            let status = status(sandbox);
+            (number(&status, "monitor") != old).then_some(status)
+        });
+        assert_eq!(number(&now, "pid"), init, "the same init");
+        assert!(now["state"]["adopted"].is_i64(), "{now}");
+        sandbox
+            .wait_for("more lines", || (logs(sandbox).lines().count() > before + 5).then_some(()));
+    }
+    for (at, line) in logs(sandbox).lines().enumerate() {
+        assert_eq!(line, format!("line {at}"));
+    }
+    sandbox.holm(&["stop", "g"]).ok();
+}
+
+fn an_adopted_guests_end_is_known(sandbox: &mut Sandbox) {
+    launch(sandbox, &[], "while [ ! -e /end ]; do sleep 0.05; done; exit 7");
+    kill_monitor(sandbox);
+    sandbox.holm(&["start", "g"]);
+    sandbox.holm(&["exec", "g", "--", "touch", "/end"]).ok();
+    let ended = end(sandbox);
+    // The kernel tells others than the parent since Linux 6.15.
+    let known = ["exited 7 adopted", "unknown adopted"].contains(&ended.to_string().as_str());
+    assert!(known, "{ended}");
+}
+
+fn a_console_has_many_readers_and_takes_keys(sandbox: &mut Sandbox) {
+    launch(sandbox, &[], "stty -echo; echo begin; while read line; do echo got $line; done");
+    sandbox.wait_for("the guest reads", || logs(sandbox).contains("begin").then_some(()));
+    let mut readers: Vec<_> = (0..3)
+        .map(|_| {
+            let mut command = sandbox.command();
+            command.args(["console", "--read-only", "g"]).stdin(Stdio::null());
+            command.stdout(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    // Each is connected once it has read something: so type until all have.
+    let mut outputs: Vec<_> = readers.iter_mut().map(|r| r.stdout.take().unwrap()).collect();
+    let (tell, hear) = std::sync::mpsc::channel();
+    for mut output in outputs.drain(..) {
+        let tell = tell.clone();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 5];
+            std::io::Read::read_exact(&mut output, &mut bytes).unwrap();
+            tell.send(bytes).unwrap();
+        });
+    }
+    let mut heard = Vec::new();
+    sandbox.wait_for("all readers read", || {
+        let mut command = sandbox.command();
+        command.args(["console", "g"]);
+        let limit = Duration::from_mins(1);
+        crate::command::run(&mut command, b"key\n", limit).ok();
+        heard.extend(hear.try_iter());
+        (heard.len() == 3).then_some(())
+    });
+    assert!(logs(sandbox).contains("got key"));
+    for mut reader in readers {
+        kill_process(Pid::from_child(&reader), Signal::TERM).unwrap();
+        assert!(reader.wait().unwrap().success(), "a reader leaves in peace");
+    }
+    sandbox.holm(&["kill", "g"]).ok();
+}
+
+fn a_log_is_bounded_and_turned(sandbox: &mut Sandbox) {
+    launch(sandbox, &[], "seq 600000; echo the end; sleep 1000");
+    sandbox.wait_for("the end", || {
+        sandbox.holm(&["logs", "-n", "1", "g"]).stdout.starts_with("the end").then_some(())
+    });
+    let folder = sandbox.root().join("guests/g");
+    for name in ["log", "log.1"] {
+        let size = folder.join(name).metadata().unwrap().len();
+        assert!((1..=1 << 20).contains(&size), "{name}: {size}");
+    }
+    let text = logs(sandbox);
+    let numbers: Vec<u32> =
+        text.lines().skip(1).map_while(|line| line.trim().parse().ok()).collect();
+    assert!(numbers.len() > 100_000 && numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]));
+    sandbox.holm(&["kill", "g"]).ok();
+}
+
+fn init_reboots_and_powers_off(sandbox: &mut Sandbox) {
+    launch(sandbox, &[], "sleep 1000");
+    let first = number(&status(sandbox), "pid");
+    sandbox.holm(&["exec", "g", "--", "reboot"]);
+    sandbox.wait_for("the guest is up again", || {
+        let status = status(sandbox);
+        (status["state"]["pid"].as_i64().is_some_and(|pid| pid != 0 && pid != i64::from(first))
+            && status["status"] == "ready")
+            .then_some(())
+    });
+    sandbox.holm(&["exec", "g", "--", "poweroff"]);
+    assert!(end(sandbox).is_poweroff());
+}
+
+fn init_restarts_services_and_stops_them(sandbox: &mut Sandbox) {
+    let service = |name: &str, script: &str, restart: &str| {
+        [
+            format!("services.{name}.command=[\"sh\", \"-c\", \"{script}\"]"),
+            format!("services.{name}.restart={restart}"),
+        ]
+    };
+    let settings = [
+        service("often", "echo often; sleep 0.1", "always"),
+        service("once", "echo once", "no"),
+        service("last", "trap 'echo stopping; exit' TERM; while :; do sleep 0.1; done", "no"),
+    ]
+    .concat();
+    let mut words = vec!["launch", "g", "--base", "busybox", "--net", "none", "--init", "minimal"];
+    for setting in &settings {
+        words.extend(["--set", setting]);
+    }
+    sandbox.holm(&words).ok();
+    sandbox
+        .wait_for("three starts", || (logs(sandbox).matches("often").count() >= 3).then_some(()));
+    assert_eq!(logs(sandbox).matches("once").count(), 1);
+    sandbox.holm(&["stop", "g"]).ok();
+    assert!(logs(sandbox).contains("stopping"));
+    assert_eq!(end(sandbox).to_string(), "exited 0");
+}
+
+fn init_says_why_a_command_cannot_run(sandbox: &mut Sandbox) {
+    for (program, status, words) in [
+        ("/nowhere", 127, "holm-init: /nowhere: not found"),
+        ("/etc/passwd", 126, "holm-init: /etc/passwd: not permitted to execute it"),
+    ] {
+        let outcome = sandbox.holm(&["run", "--base", "busybox", "--net", "none", "--", program]);
+        assert_eq!(outcome.code(), status, "{outcome}");
+        assert!(outcome.stderr.contains(words), "{outcome}");
+    }
+}
+
+fn a_terminal_is_the_guests_own(sandbox: &mut Sandbox) {
+    launch(sandbox, &[], "sleep 1000");
+    let script = "test -t 0 && test -t 1 && tty && stty size";
+    for words in [
+        &["exec", "g", "--", "sh", "-c", script][..],
+        &["run", "--base", "busybox", "--net", "none", "--", "sh", "-c", script],
+    ] {
+        let (master, slave) = terminal::open("/dev/ptmx".as_ref()).unwrap();
+        let size = rustix::termios::Winsize { ws_row: 33, ws_col: 101, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&master, size).unwrap();
+        let stdio = || Stdio::from(slave.try_clone().unwrap());
+        let mut command = sandbox.command();
+        command.args(words).stdin(stdio()).stdout(stdio()).stderr(stdio());
+        let mut child = command.spawn().unwrap();
+        assert!(child.wait().unwrap().success(), "{words:?}");
+        assert!(
+            rustix::termios::tcgetattr(&slave)
+                .unwrap()
+                .local_modes
+                .contains(rustix::termios::LocalModes::ECHO | rustix::termios::LocalModes::ICANON)
+        );
+        drop((command, slave));
+        let mut text = String::new();
+        // Ends in EIO once everything was read.
+        let _ = std::io::Read::read_to_string(&mut std::fs::File::from(master), &mut text);
+        assert!(text.contains("/dev/pts/") && text.contains("33 101"), "{words:?}: {text:?}");
+    }
+    sandbox.holm(&["kill", "g"]).ok();
+}
+
+fn monitors_are_small(sandbox: &mut Sandbox) {
+    launch(sandbox, &[], "sleep 1000");
+    let status = status(sandbox);
+    let private = |pid: i32| -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+        let lines = text.lines().filter(|line| line.starts_with("Private_"));
+        lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum()
+    };
+    let (monitor, init) = (private(number(&status, "monitor")), private(number(&status, "pid")));
+    // The promise is 0.1 MiB, and 0.05 is the aim; alone on the host neither shares its program's pages.
+    assert!(monitor + init <= 112, "monitor {monitor} KiB, init {init} KiB");
+    sandbox.holm(&["kill", "g"]).ok();
+}
