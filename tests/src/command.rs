@@ -99,6 +99,19 @@ impl Outcome {
         self
     }
 
+    /// Panics unless the command line was wrong (status 2) or Holm refused (125), with every one of `words` in the message.
+    #[track_caller]
+    pub fn turned_down(self, words: &[&str]) -> Self {
+        if self.code() == 125 {
+            return self.refused(words);
+        }
+        assert_eq!(self.code(), 2, "{self}");
+        for word in words {
+            assert!(self.stderr.contains(word), "the message does not say \"{word}\"\n{self}");
+        }
+        self
+    }
+
     /// Standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
