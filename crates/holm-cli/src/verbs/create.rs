@@ -16,7 +16,7 @@ pub const VERB: Verb =
         .examples(
             "holm create web --base debian13 -p 8080:80 --memory 512M\n\
          holm create web --base debian13 --set net.mode=none --ssh-key ~/.ssh/id_ed25519.pub\n\
-         holm create clock --base busybox -- /bin/crond -f",
+         holm create clock --base busybox -- crond -f",
         );
 
 /// Arguments.
