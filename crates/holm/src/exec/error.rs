@@ -1,5 +1,7 @@
 use std::io;
 
+use crate::launch::exec_reason;
+
 /// What can go wrong with a command in a guest.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -9,9 +11,17 @@ pub enum Error {
     /// The control group.
     #[error(transparent)]
     Cgroup(#[from] crate::cgroup::Error),
-    /// The way into the guest, or the command itself.
+    /// The way into the guest.
     #[error(transparent)]
     Launch(#[from] crate::launch::Error),
+    /// The command itself.
+    #[error("cannot run {program}: {}", exec_reason(*errno))]
+    Command {
+        /// Its first word.
+        program: String,
+        /// The kernel's error.
+        errno: i32,
+    },
     /// A system call failed.
     #[error("cannot {what} {object}")]
     Step {
@@ -33,8 +43,8 @@ impl Error {
     /// cannot be executed, 125 if it is Holm that failed.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Launch(crate::launch::Error::Exec { errno: 2, .. }) => 127,
-            Self::Launch(crate::launch::Error::Exec { .. }) => 126,
+            Self::Command { errno: 2, .. } => 127,
+            Self::Command { .. } => 126,
             _ => 125,
         }
     }

@@ -21,7 +21,7 @@ pub(crate) use foreground::converse;
 use crate::cgroup::GuestCgroup;
 use crate::config::NetMode;
 use crate::guest::{self, State};
-use crate::launch::channel;
+use crate::launch::{self, channel};
 use crate::monitor::Ended;
 use crate::pool::{Name, Pool};
 use crate::terminal::{self, Terminals};
@@ -97,7 +97,13 @@ fn spawn(
         Ok(console) => Ok((pidfd, console)),
         Err(error) => {
             let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
-            Err(error.into())
+            Err(match error {
+                launch::Error::Exec { errno } => {
+                    let program = command.argv.first().map_or("the login shell", String::as_str);
+                    Error::Command { program: program.to_owned(), errno }
+                }
+                error => error.into(),
+            })
         }
     }
 }

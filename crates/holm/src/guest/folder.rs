@@ -60,12 +60,12 @@ pub(super) fn call_off(pool: &Pool, name: &Name) -> Result<bool> {
 /// Removes a stopped guest with all it holds.
 pub fn remove(pool: &Pool, name: &Name) -> Result<()> {
     let lock = pool.lock_guest(name)?;
-    if repaired(pool, name)?.is_some() {
-        return Err(Error::Running { name: name.clone(), hint: ", or use `holm rm --force`" });
-    }
     // A guest.toml that cannot be read protects nothing: removing is a way out of it.
     if configured(pool, name).is_ok_and(|(_, config)| config.protect) {
         return Err(Error::Protected(name.clone()));
+    }
+    if repaired(pool, name)?.is_some() {
+        return Err(Error::Running { name: name.clone(), hint: ", or use `holm rm --force`" });
     }
     let folder = pool.guest_dir(name);
     let ids = pool.read_ids(&folder);

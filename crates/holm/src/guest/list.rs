@@ -91,7 +91,13 @@ fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
         (None, Some(Err(error))) => (String::new(), Some(error.to_string())),
         (None, None) => unreachable!("neither a folder nor a control group"),
     };
-    let last = last(pool, name);
+    let mut last = last(pool, name);
+    if running.is_some()
+        && let Some(last) = &mut last
+    {
+        // The start that followed has taken place.
+        last.pending = None;
+    }
     let status = match &running {
         Some((cgroup, state)) => status_of(cgroup, state),
         None if last

@@ -58,7 +58,8 @@ impl Error {
     }
 }
 
-fn exec_reason(errno: i32) -> String {
+/// Why a program in a guest cannot be executed, and what to do.
+pub(crate) fn exec_reason(errno: i32) -> String {
     match Errno::from_raw_os_error(errno) {
         Errno::NOENT => "the program, or the loader it names, is not in the guest".to_owned(),
         Errno::ACCESS => "it is not executable (chmod +x), or lies on a noexec mount".to_owned(),

@@ -40,6 +40,7 @@ use rustix::process::{
 pub(crate) use child::open_console;
 pub use child::{Init, Stdio};
 pub use error::Error;
+pub(crate) use error::exec_reason;
 pub(crate) use namespaces::in_pid_namespace;
 pub(crate) use report::{Guest, Launcher, Step, channel};
 

@@ -21,6 +21,12 @@ impl Run for Ls {
             term::print(&format!("{}\n", Value::from(all)));
             return Ok(0);
         }
+        if context.quiet {
+            for base in &bases {
+                term::print(&format!("{}\n", base.name));
+            }
+            return Ok(0);
+        }
         let rows: Vec<Vec<Cell>> = bases
             .iter()
             .map(|b| {
@@ -37,7 +43,7 @@ impl Run for Ls {
             .collect();
         let head = ["NAME", "SYSTEM", "INIT", "FILES", "SIZE", "OWN", "CREATED"];
         term::print(&term::table(&head, &rows, context.colour));
-        if rows.is_empty() && !context.quiet {
+        if rows.is_empty() {
             term::print_error("there are no bases; holm base import NAME SOURCE makes one\n");
         }
         Ok(0)
