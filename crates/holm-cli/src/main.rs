@@ -14,6 +14,13 @@ mod verbs;
 mod words;
 
 fn main() -> std::process::ExitCode {
+    holm::step::begin();
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
-    cli::run(&args)
+    let status = cli::run(&args);
+    if std::env::var_os("HOLM_TRACE").is_some() {
+        for (step, time) in holm::step::report() {
+            eprintln!("{:>8} us  {step}", time.as_micros());
+        }
+    }
+    status
 }

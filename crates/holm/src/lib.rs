@@ -12,6 +12,7 @@ pub mod net;
 pub mod pool;
 pub mod rootfs;
 pub mod security;
+pub mod step;
 pub mod store;
 pub mod system;
 pub mod terminal;

@@ -14,6 +14,7 @@ use crate::launch::{self, Init, Running, Spec, Stdio};
 use crate::monitor::{self, InitService};
 use crate::net;
 use crate::pool::{Ids, Name, Pool};
+use crate::step;
 use crate::rootfs::{Layers, Upper};
 use crate::store::{self, Base};
 use crate::system::{self, File, Identity, Kind, Overlay, Stop};
@@ -49,7 +50,9 @@ impl<'a> Prepared<'a> {
     ) -> Result<Self> {
         let (uuid, first) = identity(pool, name, disk.is_some())?;
         let (base, hold) = store::hold(pool, &Name::new(&config.base)?)?;
+        step::done("base");
         let plan = net::plan(pool.instance(), ids.context, &config.net)?;
+        step::done("net-plan");
         let layout = Layout::probe()?;
         let owner = (ids.base, ids.base);
         let limits = limits(&config);
@@ -57,7 +60,9 @@ impl<'a> Prepared<'a> {
         let prepared =
             Self { pool, name, config, base, _hold: hold, ids, cgroup, plan, disk, uuid, first };
         // From here on a guest without a folder can be found, and tells whose it is.
+        step::done("cgroup");
         prepared.record(0, own_pid())?;
+        step::done("record");
         Ok(prepared)
     }
 

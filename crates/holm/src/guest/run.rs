@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::launch::Stdio;
 use crate::monitor::Ended;
 use crate::pool::{Name, Pool};
+use crate::step;
 use crate::terminal;
 
 /// Makes a guest for one command, waits for it and removes it; returns how it ended.
@@ -17,12 +18,16 @@ pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
     let nesting = config.security.nesting;
     let first = own_pid().unsigned_abs();
     let ids = pool.take_ids(name, nesting, first)?;
+    step::done("ids");
     let result = Prepared::new(pool, name, config, ids, None).and_then(|prepared| {
         let ended = foreground(&prepared);
+        step::done("command");
         prepared.undo();
+        step::done("clean-up");
         ended
     });
     pool.release_ids(ids);
+    step::done("release");
     result
 }
 

@@ -47,6 +47,7 @@ pub(crate) use report::{Guest, Launcher, Step, channel};
 use crate::cgroup::GuestCgroup;
 use crate::config::{BindMount, NetMode};
 use crate::net;
+use crate::step;
 use crate::pool::{Ids, Pool};
 use crate::rootfs::{self, Api, Layers, Tree};
 use crate::system::File;
@@ -114,11 +115,16 @@ pub fn launch(spec: &Spec<'_>) -> Result<Running> {
     let program = spec.init.prepare()?;
     chdir("/").map_err(|errno| Error::step("change to", "/", errno))?;
     namespaces::leave_host()?;
+    step::done("mount-namespace");
     let result = clone_and_assemble(spec, &launcher, guest, &program);
     host.restore()?;
+    step::done("return");
     let (pid, pidfd) = result?;
     match launcher.let_go(&pidfd) {
-        Ok(console) => Ok(Running { pid, pidfd, console }),
+        Ok(console) => {
+            step::done("exec");
+            Ok(Running { pid, pidfd, console })
+        }
         Err(error) => {
             end(&pidfd);
             Err(error)
@@ -144,6 +150,7 @@ fn clone_and_assemble(
         Clone::Parent { pid, pidfd } => (pid, pidfd),
     };
     drop((guest, guise));
+    step::done("clone");
     match assemble(spec, launcher, pid, pidfd.as_fd()) {
         Ok(()) => Ok((pid, pidfd)),
         Err(error) => {
@@ -162,6 +169,7 @@ fn end(init: &OwnedFd) {
 fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>) -> Result<()> {
     (spec.record)(pid).map_err(Error::Record)?;
     namespaces::map_ids(pid, spec.ids)?;
+    step::done("id-maps");
     let user = process::user_namespace(init)
         .map_err(|error| Error::step("open the user namespace of", "init", error))?;
     let user = user.as_fd();
@@ -170,9 +178,12 @@ fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>
             .map_err(|error| Error::step("open the network namespace of", "init", error))?;
         net::attach(spec.net, stack.as_fd())?;
     }
+    step::done("net-attach");
     let _guise = Guise::put_on(spec.ids.base)?;
     let tree = Tree::new(rootfs::mount_root(spec.pool, spec.layers, user)?);
+    step::done("root");
     rootfs::mount_dev(&tree, user, spec.ids.base, spec.shm, spec.devices)?;
+    step::done("dev");
     if spec.run {
         rootfs::mount_run(&tree, user)?;
     }
@@ -184,6 +195,7 @@ fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>
     if let Some(socket) = spec.notify {
         rootfs::bind_socket(&tree, socket, NOTIFY)?;
     }
+    step::done("files");
     let pids = process::pid_namespace(init)
         .map_err(|error| Error::step("open the pid namespace of", "init", error))?;
     launcher.wait_ready()?;
@@ -191,18 +203,23 @@ fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>
     if own_stack(spec.net) {
         joined |= flags::NEWNET;
     }
+    step::done("wait-for-init");
     process::join(init, joined)
         .map_err(|error| Error::step("join the namespaces of", "init", error))?;
     if own_stack(spec.net) {
         net::configure_inside(spec.net)?;
     }
+    step::done("net-inside");
     let api = Api {
         masked_files: crate::security::MASKED_FILES,
         masked_folders: crate::security::MASKED_DIRS,
         host_network: !own_stack(spec.net),
     };
     rootfs::mount_api(&tree, pids.as_fd(), &api)?;
-    pivot(&tree)
+    step::done("proc-sys");
+    pivot(&tree)?;
+    step::done("pivot");
+    Ok(())
 }
 
 /// Makes the tree the root of this mount namespace, init's as well, and drops the host's.

@@ -1,0 +1,46 @@
+//! The steps of a start: what each took, and a place to stop at.
+//!
+//! With `HOLM_TRACE=1` in the environment each step's time is kept, for [`report`]. With
+//! `HOLM_STOP_AT=STEP` the process stops itself (SIGSTOP) when it has done that step: tests kill it
+//! there and look whether the next command repairs what it left.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+thread_local! {
+    static STEPS: RefCell<Option<Steps>> = const { RefCell::new(None) };
+}
+
+#[derive(Debug)]
+struct Steps {
+    last: Instant,
+    done: Vec<(&'static str, Duration)>,
+    stop_at: Option<String>,
+}
+
+/// Begins to note steps, if the environment asks for it.
+pub fn begin() {
+    let stop_at = std::env::var("HOLM_STOP_AT").ok();
+    if stop_at.is_some() || std::env::var_os("HOLM_TRACE").is_some() {
+        let steps = Steps { last: Instant::now(), done: Vec::new(), stop_at };
+        STEPS.with_borrow_mut(|noted| *noted = Some(steps));
+    }
+}
+
+/// Notes that a step is done.
+pub fn done(name: &'static str) {
+    STEPS.with_borrow_mut(|steps| {
+        let Some(steps) = steps else { return };
+        let now = Instant::now();
+        steps.done.push((name, now - steps.last));
+        steps.last = now;
+        if steps.stop_at.as_deref() == Some(name) {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+        }
+    });
+}
+
+/// The steps so far with the time since the step before, in their order; empty unless asked for.
+pub fn report() -> Vec<(&'static str, Duration)> {
+    STEPS.with_borrow(|steps| steps.as_ref().map_or_else(Vec::new, |steps| steps.done.clone()))
+}
