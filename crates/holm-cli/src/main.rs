@@ -13,6 +13,9 @@ mod term;
 mod verbs;
 mod words;
 
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 fn main() -> std::process::ExitCode {
     holm::step::begin();
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();

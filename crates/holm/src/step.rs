@@ -35,7 +35,10 @@ pub fn done(name: &'static str) {
         steps.done.push((name, now - steps.last));
         steps.last = now;
         if steps.stop_at.as_deref() == Some(name) {
-            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+            let _ = rustix::process::kill_process(
+                rustix::process::getpid(),
+                rustix::process::Signal::STOP,
+            );
         }
     });
 }

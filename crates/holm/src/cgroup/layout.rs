@@ -49,17 +49,33 @@ pub struct Layout {
     hybrid: bool,
 }
 
+/// `CGROUP2_SUPER_MAGIC` of include/uapi/linux/magic.h.
+const CGROUP2_MAGIC: i64 = 0x6367_7270;
+
 impl Layout {
-    /// Looks at the mounts of the calling process.
+    /// Looks at the mounts of the calling process; where v2 has the usual place to itself, at that only:
+    /// the list of all mounts costs a start as much as a mount.
     pub fn probe() -> Result<Self> {
+        const USUAL: &str = "/sys/fs/cgroup";
+        if rustix::fs::statfs(USUAL).is_ok_and(|fs| fs.f_type == CGROUP2_MAGIC) {
+            let v2 = PathBuf::from(USUAL);
+            let mut layout = Self { v2, v2_has: Vec::new(), v1: Vec::new(), hybrid: false };
+            layout.read_controllers()?;
+            return Ok(layout);
+        }
         let mountinfo = read_file(CWD, "/proc/self/mountinfo")
             .map_err(|e| Error::io("read", "/proc/self/mountinfo", e))?;
         let mut layout = Self::parse(&mountinfo)?;
-        let controllers = read_file(layout.open_v2()?, "cgroup.controllers").map_err(|e| {
-            Error::io("read", layout.v2.join("cgroup.controllers").display().to_string(), e)
-        })?;
-        layout.set_controllers(&controllers);
+        layout.read_controllers()?;
         Ok(layout)
+    }
+
+    fn read_controllers(&mut self) -> Result<()> {
+        let controllers = read_file(self.open_v2()?, "cgroup.controllers").map_err(|e| {
+            Error::io("read", self.v2.join("cgroup.controllers").display().to_string(), e)
+        })?;
+        self.set_controllers(&controllers);
+        Ok(())
     }
 
     /// Finds the hierarchies in the text of a mountinfo file. Which controllers the v2 hierarchy has is

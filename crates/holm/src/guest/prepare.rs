@@ -14,8 +14,8 @@ use crate::launch::{self, Init, Running, Spec, Stdio};
 use crate::monitor::{self, InitService};
 use crate::net;
 use crate::pool::{Ids, Name, Pool};
-use crate::step;
 use crate::rootfs::{Layers, Upper};
+use crate::step;
 use crate::store::{self, Base};
 use crate::system::{self, File, Identity, Kind, Overlay, Stop};
 

@@ -19,11 +19,12 @@ pub struct Hold {
 /// writes a guest.toml, or starts a guest that has none, does it while holding its base.
 pub fn hold(pool: &Pool, name: &Name) -> Result<(Base, Hold), Error> {
     let dir = pool.base_dir(name);
-    let base = load(pool, name)?;
-    let lock = lock_dir(&dir, FlockOperation::LockShared)?;
-    // Between the two it may have been removed, and even imported again.
-    let base = if dir.join("image").exists() { load(pool, name)? } else { base };
-    Ok((base, Hold { _lock: lock }))
+    let lock = match lock_dir(&dir, FlockOperation::LockShared) {
+        Ok(lock) => lock,
+        // Not there: `load` says so better, or it has just come.
+        Err(error) => return load(pool, name).and(Err(error)),
+    };
+    Ok((load(pool, name)?, Hold { _lock: lock }))
 }
 
 /// Removes a base, and the objects that no other base has.
