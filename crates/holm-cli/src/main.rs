@@ -22,7 +22,7 @@ fn main() -> std::process::ExitCode {
     let status = cli::run(&args);
     if std::env::var_os("HOLM_TRACE").is_some() {
         for (step, time) in holm::step::report() {
-            eprintln!("{:>8} us  {step}", time.as_micros());
+            eprintln!("trace {step} {}", time.as_micros());
         }
     }
     status

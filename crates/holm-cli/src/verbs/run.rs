@@ -18,7 +18,8 @@ pub const VERB: Verb = Verb::new::<RunOnce>(
 .examples(
     "holm run --base busybox -- /bin/sh -c 'echo hello from $(hostname)'\n\
              holm run --base debian13 -v ./src:/src -m 1G --net none -- make -C /src\n\
-             tar -c . | holm run --base debian13 -- sha256sum",
+             tar -c . | holm run --base debian13 -- sha256sum\n\
+             holm run --base debian13 --name built --keep -- apt-get -y install gcc",
 );
 
 /// Arguments.
@@ -30,8 +31,11 @@ pub struct RunOnce {
     name: Option<String>,
     #[command(flatten)]
     options: Options,
-    /// Understood and needless: the guest is always removed
-    #[arg(long, hide = true)]
+    /// Keep the guest, stopped, with what the command has changed
+    #[arg(long)]
+    keep: bool,
+    /// Understood and needless: without --keep the guest is always removed
+    #[arg(long, hide = true, conflicts_with = "keep")]
     rm: bool,
     /// Understood and needless: input and output are always the command's
     #[arg(short, long, hide = true)]
@@ -58,9 +62,13 @@ impl Run for RunOnce {
             return Err(Failure::usage(message).help("holm launch NAME --base BASE"));
         }
         let text = self.options.text(&self.command)?;
-        let config = config::parse(&text, "guest.toml")?;
         let name = self.name.unwrap_or_else(|| format!("run-{}", std::process::id()));
-        let ended = guest::run(&context.pool()?, &Name::new(&name)?, config)?;
+        let (pool, name) = (context.pool()?, Name::new(&name)?);
+        let ended = if self.keep {
+            guest::run_kept(&pool, &name, &text)?
+        } else {
+            guest::run(&pool, &name, config::parse(&text, "guest.toml")?)?
+        };
         Ok(status_of(ended.how))
     }
 }

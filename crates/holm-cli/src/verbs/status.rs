@@ -71,6 +71,9 @@ fn text(guest: &Summary, colour: bool) -> String {
     }
     if let Some(last) = &guest.last {
         lines.push(("last run", last_text(last)));
+        if let Some(failure) = &last.failure {
+            lines.push(("next start", format!("failed: {failure}")));
+        }
         if let Some(pending) = &last.pending {
             let wait = term::span(pending.at.saturating_sub(term::now()));
             lines.push(("next start", format!("in {wait}, the {}. in a row", last.restarts)));

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::folder::{call_off, last, set_last};
+use super::folder::{last, set_last};
 use super::repair::{bury, state_of};
 use super::start::{Start, own_pid};
 use super::state::{Pending, now};
@@ -79,6 +79,10 @@ fn start_again(pool: &Pool, name: &Name) -> Result<()> {
     }
     let started = Start::prepare(pool, name).and_then(Start::become_monitor);
     let Err(error) = started;
-    call_off(pool, name)?;
+    // Nobody reads what this process says: `status` tells it.
+    if let Some(last) = last(pool, name) {
+        let failure = Some(super::error::in_one_line(&error));
+        set_last(pool, name, &Last { pending: None, failure, ..last })?;
+    }
     Err(error)
 }

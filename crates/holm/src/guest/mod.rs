@@ -27,7 +27,7 @@ pub use folder::{config_path, configured, remove, rename};
 pub use list::{Status, Summary, list, summary};
 pub use ready::wait_ready;
 pub use repair::watched;
-pub use run::run;
+pub use run::{run, run_kept};
 pub use set::{Changed, replace, set};
 pub use signal::{freeze, kill, stop, wait};
 pub use start::start;

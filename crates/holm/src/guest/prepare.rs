@@ -153,7 +153,7 @@ impl<'a> Prepared<'a> {
             stdio,
             arch: self.config.arch,
             security: self.config.security.clone(),
-            dies_with_launcher: self.disk.is_none(),
+            dies_with_launcher: matches!(stdio, Stdio::Inherit(_)),
         })
     }
 

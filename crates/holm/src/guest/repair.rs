@@ -84,6 +84,13 @@ pub(crate) fn state_of(cgroup: &GuestCgroup, name: &Name) -> Result<Option<State
         .map_err(|source| Error::State { name: name.to_string(), source })
 }
 
+/// Notes how a guest's init ended, and removes what is left of the guest. The caller holds its lock.
+pub(super) fn note_end(pool: &Pool, name: &Name, words: &str) -> Result<()> {
+    let path = pool.guest_dir(name).join("ended");
+    std::fs::write(&path, words).map_err(|error| Error::io("write", path, error))?;
+    repaired(pool, name).map(drop)
+}
+
 /// Removes what is left of a guest that has ended, and says how, if nobody did.
 pub(super) fn bury(pool: &Pool, name: &Name, cgroup: GuestCgroup, state: &State) -> Result<()> {
     let oom_kills = cgroup.oom_kills().unwrap_or(0);
@@ -105,6 +112,7 @@ pub(super) fn bury(pool: &Pool, name: &Name, cgroup: GuestCgroup, state: &State)
         oom_kills,
         restarts: 0,
         asked: state.stopping,
+        failure: None,
         pending: None,
     };
     folder::set_last(pool, name, &last)?;

@@ -1,8 +1,9 @@
 use holm_sys::signal::Caught;
 
 use super::prepare::Prepared;
-use super::start::own_pid;
-use super::{Error, Result};
+use super::repair::note_end;
+use super::start::{Start, own_pid};
+use super::{Error, Result, create};
 use crate::config::Config;
 use crate::launch::Stdio;
 use crate::monitor::Ended;
@@ -15,6 +16,9 @@ use crate::terminal;
 /// Its private layer is in memory, and init dies with this process: nothing is left behind, and
 /// nothing is written. The caller has one thread.
 pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
+    if pool.guest_dir(name).exists() {
+        return Err(Error::Exists(name.clone()));
+    }
     let nesting = config.security.nesting;
     let first = own_pid().unsigned_abs();
     let ids = pool.take_ids(name, nesting, first)?;
@@ -29,6 +33,21 @@ pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
     pool.release_ids(ids);
     step::done("release");
     result
+}
+
+/// The same for a guest that stays, with what the command has changed: its private layer is on disk.
+pub fn run_kept(pool: &Pool, name: &Name, text: &str) -> Result<Ended> {
+    create(pool, name, text)?;
+    let lock = pool.lock_guest(name)?;
+    let start = Start::prepare(pool, name)?;
+    let ended = foreground(&start.prepared);
+    drop(lock);
+    let _lock = pool.lock_guest(name)?;
+    match &ended {
+        Ok(ended) => note_end(pool, name, &ended.to_string())?,
+        Err(_) => start.prepared.undo(),
+    }
+    ended
 }
 
 fn foreground(prepared: &Prepared<'_>) -> Result<Ended> {

@@ -39,7 +39,7 @@ pub fn start(pool: &Pool, name: &Name) -> Result<()> {
 pub(super) struct Start<'a> {
     pool: &'a Pool,
     name: &'a Name,
-    prepared: Prepared<'a>,
+    pub prepared: Prepared<'a>,
 }
 
 impl<'a> Start<'a> {

@@ -53,6 +53,9 @@ pub struct Last {
     pub restarts: u32,
     /// Whether a command asked for the end.
     pub asked: bool,
+    /// Why the start that was to follow came to nothing.
+    #[serde(default)]
+    pub failure: Option<String>,
     /// The start that is to follow. Whoever removes this calls it off.
     #[serde(default)]
     pub pending: Option<Pending>,
