@@ -27,7 +27,7 @@ pub enum Error {
     /// The guest's own files are in the way of a mount.
     #[error(
         "cannot mount on {} in the guest: {reason}; \
-         move it away (`holm start --keep` is of no help, mount the private layer: see docs/troubleshooting.md)",
+         move it away: what the guest has changed lies in disk/upper below its folder of the Holm root",
         path.display()
     )]
     Point {
