@@ -33,7 +33,13 @@ impl Context {
 
     /// Opens the root.
     pub fn pool(&self) -> Result<Pool, Failure> {
-        Ok(Pool::open(&self.root())?)
+        Pool::open(&self.root()).map_err(|error| {
+            let failure = Failure::from(error);
+            if rustix::process::geteuid().is_root() {
+                return failure;
+            }
+            failure.help("a Holm root is the host's root's: run holm as root (sudo holm ...)")
+        })
     }
 }
 
