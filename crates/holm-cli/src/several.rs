@@ -34,6 +34,11 @@ pub struct Names {
 }
 
 impl Names {
+    /// These, or all.
+    pub fn new(names: Vec<String>, all: bool) -> Self {
+        Self { names, all }
+    }
+
     /// The names, each once.
     fn list(self, pool: &Pool) -> Result<Vec<String>, Failure> {
         if self.all {
