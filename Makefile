@@ -81,6 +81,8 @@ install:
 	install -D -m755 $(HOLM) $(DESTDIR)$(PREFIX)/bin/holm
 	install -D -m755 $(IMPORT) $(DESTDIR)$(PREFIX)/libexec/holm/holm-import
 	scripts/install-docs $(HOLM) $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|@PREFIX@|$(PREFIX)|' scripts/holm-guests.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/holm-guests.service
 
 ## clean: removes everything that was built, test images included
 .PHONY: clean

@@ -19,6 +19,7 @@ pub const TESTS: &[Test] = &[
     test!(is_not_in_the_hosts_mounts).bases(&["busybox"]),
     test!(refusals_name_the_guest).bases(&["busybox"]),
     test!(several_start_and_stop_at_once).bases(&["busybox"]),
+    test!(autostart_follows_the_order).bases(&["busybox"]),
 ];
 
 const RUN: [&str; 5] = ["run", "--base", "busybox", "--net", "none"];
@@ -172,5 +173,24 @@ fn several_start_and_stop_at_once(sandbox: &mut Sandbox) {
         );
     }
     sandbox.holm(&["stop", "--all"]).ok();
+    sandbox.holm(&["rm", "--all"]).ok();
+}
+
+fn autostart_follows_the_order(sandbox: &mut Sandbox) {
+    for (name, autostart) in [("last", "9"), ("first", "2"), ("off", "false"), ("broken", "5")] {
+        let key = format!("autostart={autostart}");
+        let words = ["create", name, "--base", "busybox", "--net", "none", "--set", &key, "--"];
+        sandbox.holm(&[&words[..], &["sleep", "100000"]].concat()).ok();
+    }
+    std::fs::write(sandbox.root().join("guests/broken/guest.toml"), "nonsense").unwrap();
+    let outcome = sandbox.holm(&["start", "--autostart", "--json"]);
+    assert_eq!(outcome.code(), 125, "one cannot be started\n{outcome}");
+    let at = |word: &str| outcome.stdout.find(word).unwrap_or(usize::MAX);
+    assert!(at("first") < at("last") && at("last") != usize::MAX, "{outcome}");
+    let running = sandbox.holm(&["ls", "--running", "--quiet"]).ok();
+    assert_eq!(running.stdout, "first\nlast\n", "{running}");
+    sandbox.holm(&["rm", "broken"]).ok();
+    sandbox.holm(&["start", "--autostart"]).ok();
+    sandbox.holm(&["stop", "first", "last"]).ok();
     sandbox.holm(&["rm", "--all"]).ok();
 }
