@@ -233,7 +233,7 @@ pub struct BindMount {
 }
 
 /// A resource limit in its kernel unit; [`Rlimit::UNLIMITED`] for none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Rlimit {
     /// The limit in force.
     pub soft: u64,

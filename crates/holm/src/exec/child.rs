@@ -12,8 +12,9 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::Command;
 use super::user::User;
+use crate::config::Arch;
 use crate::guest::State;
-use crate::launch::{Guest, Step, open_console};
+use crate::launch::{self, Guest, Step, open_console, rlimits};
 use crate::security;
 use crate::terminal::Terminals;
 
@@ -61,6 +62,14 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
     }
     // Before anything of the guest can see this process: its descriptors are the host's.
     cloexec_from(3).map_err(|error| (Step::Exec, error))?;
+    // While this process may still raise what its starter has lowered.
+    rlimits::set(None, &plan.state.rlimits).map_err(|error| match error {
+        launch::Error::Rlimit { source, .. } => (Step::Limits, source),
+        other => (Step::Limits, io::Error::other(other.to_string())),
+    })?;
+    if plan.state.arch == Arch::I686 {
+        process::personality_32_bit().map_err(|error| (Step::Personality, error))?;
+    }
     process::join(plan.init.as_fd(), plan.joined).map_err(|error| (Step::Join, error))?;
     set_thread_groups(&[]).map_err(at(Step::Ids))?;
     set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(at(Step::Ids))?;

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use super::start::own_pid;
 use super::state::now;
 use super::{Error, Result, State};
 use crate::cgroup::{GuestCgroup, Layout, Limits};
-use crate::config::{Config, Init as InitKind, NetMode, Restart};
+use crate::config::{Config, Init as InitKind, NetMode, Restart, Rlimit};
 use crate::launch::{self, Init, Running, Spec, Stdio};
 use crate::monitor::{self, InitService};
 use crate::net;
@@ -72,6 +73,7 @@ impl<'a> Prepared<'a> {
             if self.kind() == Kind::Minimal { Some(init_program(self.pool)?) } else { None };
         let init = self.init(stdio, notify.is_some())?;
         let files = self.files(stdio);
+        let rlimits = self.rlimits();
         let record =
             |pid| self.record(pid, monitor).map_err(|error| super::error::in_one_line(&error));
         let spec = Spec {
@@ -84,6 +86,7 @@ impl<'a> Prepared<'a> {
             cgroup: &self.cgroup,
             net: &self.plan,
             shm: self.config.memory.shm,
+            rlimits: &rlimits,
             devices: &self.config.devices,
             binds: &self.config.mounts,
             files: &files,
@@ -124,6 +127,7 @@ impl<'a> Prepared<'a> {
             stop_signal: self.stop_signal(),
             security: self.config.security.clone(),
             arch: self.config.arch,
+            rlimits: self.rlimits(),
             minimal: self.kind() == Kind::Minimal,
             ephemeral: self.disk.is_none(),
             stopping: false,
@@ -155,6 +159,15 @@ impl<'a> Prepared<'a> {
             security: self.config.security.clone(),
             dies_with_launcher: matches!(stdio, Stdio::Inherit(_)),
         })
+    }
+
+    /// The resource limits that guest.toml sets, `memory.lock` among them.
+    fn rlimits(&self) -> BTreeMap<String, Rlimit> {
+        let mut limits = self.config.rlimits.clone();
+        if let Some(bytes) = self.config.memory.lock {
+            limits.insert("memlock".to_owned(), Rlimit { soft: bytes, hard: bytes });
+        }
+        limits
     }
 
     fn kind(&self) -> Kind {

@@ -1,8 +1,9 @@
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Arch, Security};
+use crate::config::{Arch, Rlimit, Security};
 use crate::net;
 use crate::pool::Ids;
 
@@ -27,6 +28,9 @@ pub struct State {
     pub security: Security,
     /// The machine that its programs see.
     pub arch: Arch,
+    /// Resource limits of its processes, beyond the defaults.
+    #[serde(default)]
+    pub rlimits: BTreeMap<String, Rlimit>,
     /// Process 1 is Holm's own init, which keeps the console.
     pub minimal: bool,
     /// The guest has no folder: it is gone when it ends (`holm run`).

@@ -28,7 +28,7 @@ pub enum Error {
     Killed,
     /// A resource limit that this host does not let Holm set.
     #[error(
-        "cannot set rlimits.{name}: {source}; raising a hard limit needs CAP_SYS_RESOURCE, \
+        "cannot set rlimits.{name}: raising a hard limit needs CAP_SYS_RESOURCE, \
          which `holm doctor` finds missing here: choose a lower value"
     )]
     Rlimit {

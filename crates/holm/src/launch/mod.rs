@@ -27,7 +27,9 @@ mod error;
 mod guise;
 mod namespaces;
 mod report;
+pub(crate) mod rlimits;
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -45,7 +47,7 @@ pub(crate) use namespaces::in_pid_namespace;
 pub(crate) use report::{Guest, Launcher, Step, channel};
 
 use crate::cgroup::GuestCgroup;
-use crate::config::{BindMount, NetMode};
+use crate::config::{BindMount, NetMode, Rlimit};
 use crate::net;
 use crate::pool::{Ids, Pool};
 use crate::rootfs::{self, Api, Layers, Tree};
@@ -73,6 +75,8 @@ pub struct Spec<'a> {
     pub net: &'a net::Plan,
     /// Size of /dev/shm in bytes.
     pub shm: u64,
+    /// Resource limits of init, beyond the defaults.
+    pub rlimits: &'a BTreeMap<String, Rlimit>,
     /// Host devices to pass.
     pub devices: &'a [PathBuf],
     /// Host folders and files to bind.
@@ -149,9 +153,11 @@ fn clone_and_assemble(
         Clone::Child => child::run(spec, &guest, program),
         Clone::Parent { pid, pidfd } => (pid, pidfd),
     };
+    // In the guise: the owner of the user namespace may set the limits of what is in it.
+    let limited = rlimits::set(Some(pid), spec.rlimits);
     drop((guest, guise));
     step::done("clone");
-    match assemble(spec, launcher, pid, pidfd.as_fd()) {
+    match limited.and_then(|()| assemble(spec, launcher, pid, pidfd.as_fd())) {
         Ok(()) => Ok((pid, pidfd)),
         Err(error) => {
             end(&pidfd);

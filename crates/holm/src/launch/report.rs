@@ -42,7 +42,7 @@ const CONSOLE: u8 = b'c';
 const FAILED: u8 = 128;
 
 /// The steps of the guest's side, by number: what could not be done.
-const STEPS: [(&str, &str); 13] = [
+const STEPS: [(&str, &str); 14] = [
     ("enter", "the guest's cgroups"),
     ("unshare", "the cgroup namespace"),
     ("take on", "the ids of root"),
@@ -56,6 +56,7 @@ const STEPS: [(&str, &str); 13] = [
     ("change to", "the working folder"),
     ("find", "the user in the guest's /etc/passwd"),
     ("join", "the guest's namespaces"),
+    ("set", "the resource limits"),
 ];
 
 /// A step of the guest's side: an index into [`STEPS`].
@@ -74,6 +75,7 @@ pub enum Step {
     Folder,
     User,
     Join,
+    Limits,
 }
 
 impl Guest {
