@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What clippy does not look at: where `unsafe` is, how long files are, unused dependencies, licences."""
+"""What clippy does not look at: where `unsafe` is, how long files are, unused dependencies, licences, what the documents name."""
 
 import json
 import pathlib
@@ -75,7 +75,30 @@ def check_licence(package: dict) -> None:
         problems.append(f"{package['name']} {package['version']}: licence {expression} is not on the list")
 
 
+def check_links() -> None:
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text()):
+            # Reports are written by `make bench`.
+            if not target.startswith(("http", "docs/benchmarks/")) and not (path.parent / target).exists():
+                problems.append(f"{path.relative_to(ROOT)}: there is no {target}")
+
+
+def check_promises() -> None:
+    """Each integration test that PROMISES.md names is there; `topic::*` wants one of that topic."""
+    topics = ROOT / "tests/src/topics"
+    tests = set()
+    for path in topics.rglob("*.rs"):
+        parts = [part for part in path.relative_to(topics).with_suffix("").parts if part != "mod"]
+        tests |= {"::".join([*parts, name]) for name in re.findall(r"test!\((\w+)\)", path.read_text())}
+    for name in re.findall(r"`(\w+(?:::\w+)+(?:::\*)?)`", (ROOT / "PROMISES.md").read_text()):
+        begin = name.removesuffix("*")
+        if name not in tests and not (name.endswith("*") and any(test.startswith(begin) for test in tests)):
+            problems.append(f"PROMISES.md: there is no test {name}")
+
+
 def main() -> int:
+    check_links()
+    check_promises()
     for path in sources():
         text = path.read_text()
         check_unsafe(path, text)
