@@ -15,10 +15,10 @@ use crate::launch::{self, Init, Running, Spec, Stdio};
 use crate::monitor::{self, InitService};
 use crate::net;
 use crate::pool::{Ids, Name, Pool};
-use crate::rootfs::{Layers, Upper};
+use crate::rootfs::{self, Layers, Upper};
 use crate::step;
 use crate::store::{self, Base};
-use crate::system::{self, File, Identity, Kind, Overlay, Stop};
+use crate::system::{self, Content, File, Identity, Kind, Overlay, Stop};
 
 /// A guest about to be started: everything is decided, its control group and nothing else is made.
 #[derive(Debug)]
@@ -206,6 +206,10 @@ impl<'a> Prepared<'a> {
             resolv_conf: resolv_conf.as_deref(),
             networkd: networkd.as_deref(),
         });
+        if let (Kind::Systemd(_), Ok(id)) = (self.kind(), system::machine_id()) {
+            let content = Content::Text(system::uuid(&id) + "\n", 0o444);
+            files.push(File { path: rootfs::BOOT_ID.into(), content, keep: false });
+        }
         if self.first {
             let identity = Identity {
                 hostname: self.hostname(),

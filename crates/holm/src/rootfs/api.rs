@@ -53,20 +53,15 @@ pub fn mount_api(tree: &Tree, pid_namespace: BorrowedFd<'_>, api: &Api<'_>) -> R
     mask(tree, api)
 }
 
+/// A boot id of the guest's own, if it is to have one: journald tells boots apart by it.
+pub const BOOT_ID: &str = "/dev/.holm/boot_id";
+
 fn mask(tree: &Tree, api: &Api<'_>) -> Result<()> {
-    let quiet = attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC;
     for file in api.masked_files.iter().map(Path::new).filter(|file| tree.exists(file)) {
-        let null = tree
-            .open(Path::new("/dev/null"), false)
-            .map_err(|errno| Error::io("open the guest's", "/dev/null", errno))?;
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE
-            | OpenTreeFlags::OPEN_TREE_CLOEXEC
-            | OpenTreeFlags::AT_EMPTY_PATH;
-        let empty = open_tree(&null, "", flags).map_err(|errno| Error::io("cover", file, errno))?;
-        // A device node can be opened here: null is harmless, and nodev would make it unreadable.
-        mount::set_attributes(empty.as_fd(), quiet & !attr::NODEV, 0)
-            .map_err(|error| Error::io("cover", file, error))?;
-        tree.attach(&empty, file, Point::File, false)?;
+        cover(tree, Path::new("/dev/null"), file)?;
+    }
+    if tree.exists(Path::new(BOOT_ID)) {
+        cover(tree, Path::new(BOOT_ID), Path::new("/proc/sys/kernel/random/boot_id"))?;
     }
     for folder in api.masked_folders.iter().map(Path::new).filter(|folder| tree.exists(folder)) {
         let empty = Filesystem::open("tmpfs")?.set("mode", "0555")?.set("nr_inodes", "2")?;
@@ -74,6 +69,19 @@ fn mask(tree: &Tree, api: &Api<'_>) -> Result<()> {
         tree.attach(&empty, folder, Point::Folder, false)?;
     }
     Ok(())
+}
+
+/// Binds a file of the guest's /dev over one of the kernel's, read-only.
+fn cover(tree: &Tree, by: &Path, file: &Path) -> Result<()> {
+    let by = tree.open(by, false).map_err(|errno| Error::io("open the guest's", by, errno))?;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    let copy = open_tree(&by, "", flags).map_err(|errno| Error::io("cover", file, errno))?;
+    // Devices can be opened here: null is harmless, and nodev would make it unreadable.
+    mount::set_attributes(copy.as_fd(), attr::RDONLY | attr::NOSUID | attr::NOEXEC, 0)
+        .map_err(|error| Error::io("cover", file, error))?;
+    tree.attach(&copy, file, Point::File, false)
 }
 
 /// Mounts a proc of `pid_namespace`. Deletable at Linux 6.17: older ones show the pid namespace of the

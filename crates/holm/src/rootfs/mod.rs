@@ -13,7 +13,7 @@ mod fsmount;
 mod layers;
 mod tree;
 
-pub use api::{Api, mount_api};
+pub use api::{Api, BOOT_ID, mount_api};
 pub use binds::bind_all;
 pub use dev::mount_dev;
 pub use error::Error;

@@ -11,7 +11,7 @@ mod systemd;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub use identity::{Identity, machine_id};
+pub use identity::{Identity, machine_id, uuid};
 
 /// A file, link or folder that Holm lays over a guest's root, owned by guest root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,7 +151,7 @@ pub struct Overlay<'a> {
 pub fn run_files(overlay: &Overlay<'_>) -> Vec<File> {
     let mut files = vec![File::new("/run/host", Content::Folder(0o755))];
     files.push(File::text("/run/host/container-manager", "holm\n"));
-    files.push(File::text("/run/host/container-uuid", identity::uuid(overlay.uuid) + "\n"));
+    files.push(File::text("/run/host/container-uuid", uuid(overlay.uuid) + "\n"));
     if let Some(text) = overlay.resolv_conf {
         files.push(File::new("/run/holm", Content::Folder(0o755)));
         files.push(File::text(identity::RESOLV_CONF, text));
