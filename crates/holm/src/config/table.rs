@@ -275,7 +275,7 @@ pub(super) static KEYS: [Key; 33] = [
     Key {
         name: "memory.lock",
         kind: Kind::Size,
-        default: "the host's",
+        default: "8M",
         effect: NextStart,
         help: "memory that one process may lock (RLIMIT_MEMLOCK)",
         set: |c, i| one(i, units::size).map(|v| c.memory.lock = Some(v)),
@@ -370,7 +370,7 @@ pub(super) static KEYS: [Key; 33] = [
     Key {
         name: "rlimits.*",
         kind: Kind::Limits,
-        default: "the host's",
+        default: "nofile 1024:524288, memlock 8M, core 0:unlimited, else the host's",
         effect: NextStart,
         help: "a resource limit of each process, LIMIT or SOFT:HARD, by its name (nofile, nproc, core)",
         set: |c, i| {
@@ -413,7 +413,7 @@ pub(super) static KEYS: [Key; 33] = [
         kind: Kind::List("ssh-ed25519 AAAA... me@here"),
         default: "none",
         effect: NextStart,
-        help: "public keys that may log in as root",
+        help: "public keys that may log in as root, written at the first start of the guest",
         set: |c, i| each(i, values::ssh_key).map(|v| c.ssh_keys = v),
         show: |c, _| c.ssh_keys.clone(),
     },
