@@ -96,7 +96,7 @@ fn machine_ids_differ_and_are_uuids() {
     assert_ne!(one, two);
     assert_eq!(one.len(), 32);
     assert_eq!(&one[12..13], "4");
-    assert_eq!(identity::uuid(ID), "01234567-89ab-cdef-0123-456789abcdef");
+    assert_eq!(uuid(ID), "01234567-89ab-cdef-0123-456789abcdef");
 }
 
 #[test]
