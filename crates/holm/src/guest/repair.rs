@@ -1,10 +1,11 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::adopt::adopt;
 use super::state::now;
 use super::{Error, Last, Result, State, folder};
 use crate::cgroup::{GuestCgroup, Layout};
+use crate::monitor;
 use crate::net;
 use crate::pool::{Name, Pool};
 
@@ -30,7 +31,7 @@ pub(crate) fn repaired(pool: &Pool, name: &Name) -> Result<Option<Alive>> {
     if let Some(state) = state {
         if cgroup.populated()? {
             let mut found = Alive { cgroup, state };
-            if !alive(found.state.monitor) {
+            if !alive(found.state.monitor) || retired(pool, name, found.state.monitor) {
                 adopt(pool, name, &mut found)?;
             }
             return Ok(Some(found));
@@ -118,6 +119,25 @@ pub(super) fn bury(pool: &Pool, name: &Name, cgroup: GuestCgroup, state: &State)
     folder::set_last(pool, name, &last)?;
     let _ = std::fs::remove_file(ended);
     Ok(())
+}
+
+/// Ends a monitor whose socket is gone with a wiped /run: nobody can reach it, and it cannot know. Says
+/// whether it did.
+fn retired(pool: &Pool, name: &Name, monitor: i32) -> bool {
+    if pool.guest_run_dir(name).join(monitor::SOCKET).exists() {
+        return false;
+    }
+    let process = Pid::from_raw(monitor).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    let Some(process) = process else { return true };
+    // A `holm run --keep` waits for its guest itself and has no socket.
+    let title = std::fs::read(format!("/proc/{monitor}/cmdline")).unwrap_or_default();
+    if !title.starts_with(format!("[holm] {name}\0").as_bytes()) {
+        return false;
+    }
+    let _ = pidfd_send_signal(&process, Signal::KILL);
+    let mut fds = [PollFd::new(&process, PollFlags::IN)];
+    let _ = poll(&mut fds, None);
+    true
 }
 
 /// Whether a process of this id lives. One that has ended and was not reaped yet does not: the host's

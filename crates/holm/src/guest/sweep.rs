@@ -5,6 +5,7 @@ use super::repair::{alive, bury, state_of};
 use super::state::now;
 use super::{Result, repaired};
 use crate::cgroup::{self, GuestCgroup, Layout};
+use crate::monitor;
 use crate::pool::{Name, Pool};
 
 /// What has no owner may be in the making for this long, in seconds.
@@ -36,7 +37,8 @@ pub(super) fn sweep_one(pool: &Pool, layout: &Layout, name: &Name) -> Result<()>
         return Ok(());
     };
     let state = state_of(&cgroup, name)?;
-    if state.as_ref().is_some_and(|state| alive(state.monitor)) {
+    let reachable = pool.guest_run_dir(name).join(monitor::SOCKET).exists();
+    if state.as_ref().is_some_and(|state| alive(state.monitor) && (state.ephemeral || reachable)) {
         return Ok(());
     }
     if pool.guest_dir(name).is_dir() {
