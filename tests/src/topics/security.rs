@@ -12,6 +12,7 @@ pub const TESTS: &[Test] = &[
     test!(mounts_are_locked_in_a_guest_that_stays).bases(&["busybox"]),
     test!(nothing_leads_out).bases(&["busybox"]),
     test!(nothing_leads_out_of_exec).bases(&["busybox"]),
+    test!(a_hostile_passwd_leads_exec_nowhere).bases(&["busybox"]),
     test!(calls_are_refused).bases(&["busybox"]),
     test!(capabilities_are_bounded).bases(&["busybox"]),
     test!(clock_and_log_are_the_hosts).bases(&["busybox"]),
@@ -53,6 +54,23 @@ fn mounts_are_locked_in_a_guest_that_stays(sandbox: &mut Sandbox) {
         .holm(&["launch", "g", "--base", "busybox", "-v", &mount, "--", "/bin/sleep", "1000"])
         .ok();
     sandbox.holm(&["exec", "g", "/probe/holm-probe", "locks"]).ok();
+    sandbox.holm(&["rm", "--force", "g"]).ok();
+}
+
+/// A home may name a descriptor of the joining process (CVE-2024-21626), and the file may be one that nobody writes to.
+fn a_hostile_passwd_leads_exec_nowhere(sandbox: &mut Sandbox) {
+    sandbox
+        .holm(&["launch", "g", "--base", "busybox", "--net", "none", "--", "/bin/sleep", "1000"])
+        .ok();
+    for number in 3..16 {
+        let entry = format!("echo root:x:0:0::/proc/self/fd/{number}:/bin/sh > /etc/passwd");
+        sandbox.holm(&["exec", "g", "--cwd", "/", "--", "/bin/sh", "-c", &entry]).ok();
+        let outcome = sandbox.holm(&["exec", "g", "--", "readlink", "/proc/self/cwd"]).ok();
+        assert_eq!(outcome.stdout, "/\n", "descriptor {number}: {outcome}");
+    }
+    let fifo = "rm /etc/passwd && mkfifo /etc/passwd";
+    sandbox.holm(&["exec", "g", "--", "/bin/sh", "-c", fifo]).ok();
+    sandbox.holm(&["exec", "g", "--", "/bin/true"]).ok();
     sandbox.holm(&["rm", "--force", "g"]).ok();
 }
 

@@ -1,12 +1,11 @@
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
-use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 
-use holm_sys::exec::cloexec_from;
-use holm_sys::process;
-use rustix::fs::{CWD, Mode, fchown};
+use holm_sys::exec::close_all_but;
+use holm_sys::process::{self, flags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fchown, fstat, openat};
 use rustix::process::{Gid, Uid, chdir, ioctl_tiocsctty, setsid, umask};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
@@ -60,8 +59,10 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
     for tasks in &plan.tasks {
         rustix::io::write(tasks, b"0").map_err(at(Step::Cgroup))?;
     }
-    // Before anything of the guest can see this process: its descriptors are the host's.
-    cloexec_from(3).map_err(|error| (Step::Exec, error))?;
+    // Closed, not only marked: a home in the guest's /etc/passwd, a link or a mount may name
+    // /proc/self/fd/N, and from a folder of the host `..` leads to the host's root (CVE-2024-21626).
+    let [go, report] = parent.descriptors();
+    close_all_but(3, &[go, report, plan.init.as_fd()]).map_err(|error| (Step::Exec, error))?;
     // While this process may still raise what its starter has lowered.
     rlimits::set(None, &plan.state.rlimits).map_err(|error| match error {
         launch::Error::Rlimit { source, .. } => (Step::Limits, source),
@@ -70,7 +71,11 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
     if plan.state.arch == Arch::I686 {
         process::personality_32_bit().map_err(|error| (Step::Personality, error))?;
     }
-    process::join(plan.init.as_fd(), plan.joined).map_err(|error| (Step::Join, error))?;
+    // The mounts last, with no more rights than the guest's root has: those of a guest that is still being
+    // launched are the host's, and the kernel refuses them.
+    let rest = plan.joined & !flags::NEWNS;
+    process::join(plan.init.as_fd(), rest).map_err(|error| (Step::Join, error))?;
+    process::join(plan.init.as_fd(), flags::NEWNS).map_err(|error| (Step::Join, error))?;
     set_thread_groups(&[]).map_err(at(Step::Ids))?;
     set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(at(Step::Ids))?;
     set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Ids))?;
@@ -97,11 +102,25 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
 }
 
 fn user(command: &Command) -> io::Result<User> {
-    let read = |path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let wanted = command.user.as_deref().unwrap_or("root");
     let passwd = read("/etc/passwd").unwrap_or_default();
     let group = read("/etc/group").unwrap_or_default();
     User::find(wanted, &passwd, &group).ok_or_else(|| rustix::io::Errno::NOENT.into())
+}
+
+/// So much of a guest's /etc/passwd is looked at, in bytes.
+const LIST_MAX: u64 = 1 << 20;
+
+/// Reads a file of the guest's, which may be huge, or a FIFO that nobody writes to.
+fn read(path: &str) -> io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = openat(CWD, path, flags, Mode::empty())?;
+    if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::from(file).take(LIST_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn folder(command: &Command, user: &User) -> rustix::io::Result<()> {

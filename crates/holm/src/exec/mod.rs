@@ -11,9 +11,12 @@ mod user;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use holm_sys::process::{self, Clone, flags};
-use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 
 pub use error::Error;
 pub(crate) use foreground::converse;
@@ -53,15 +56,22 @@ pub fn exec(pool: &Pool, name: &Name, command: &Command) -> Result<Ended> {
     converse(&child, master, terminals, &signals)
 }
 
-/// Runs a command in a guest and waits for its end, whatever it is.
-pub(crate) fn quietly(state: &State, cgroup: &GuestCgroup, argv: &[&str]) -> Result<()> {
+/// Runs a command in a guest and waits for its end, whatever it is, at most until `timeout`.
+pub(crate) fn quietly(
+    state: &State,
+    cgroup: &GuestCgroup,
+    argv: &[&str],
+    timeout: Duration,
+) -> Result<()> {
     let argv = argv.iter().map(|&word| word.to_owned()).collect();
     let command = Command { argv, ..Command::default() };
     let (child, _) = spawn(state, cgroup, &command, [false; 3])?;
-    waitid(WaitId::PidFd(child.as_fd()), WaitIdOptions::EXITED)
-        .map_err(|errno| Error::step("wait for", "the command", errno))?;
+    guest::ended_within(&child, timeout)?;
     Ok(())
 }
+
+/// How long each step between the clone and the command's program may take.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts a command; returns its process, and the master of its terminal if it was to have one.
 fn spawn(
@@ -93,8 +103,13 @@ fn spawn(
         child::run(&child::Plan { state, command, terminals, init, joined, tasks }, &inside);
     };
     drop(inside);
-    match launcher.follow(&pidfd) {
+    match launcher.follow(&pidfd, Some(PATIENCE)) {
         Ok(console) => Ok((pidfd, console)),
+        Err(error @ launch::Error::Slow) => {
+            // Not waited for: what waits for a filesystem of the guest's may not end until that answers.
+            let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+            Err(error.into())
+        }
         Err(error) => {
             let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
             Err(match error {

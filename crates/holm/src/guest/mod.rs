@@ -35,6 +35,7 @@ pub use state::{Last, Pending, State};
 pub use sweep::sweep;
 
 pub(crate) use repair::{repaired, running};
+pub(crate) use signal::ended_within;
 
 /// The result of what this module does.
 pub type Result<T> = std::result::Result<T, Error>;

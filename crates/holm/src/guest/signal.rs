@@ -1,5 +1,5 @@
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -17,11 +17,13 @@ const CLEAN_UP: Duration = Duration::from_secs(20);
 pub fn stop(pool: &Pool, name: &Name, timeout: Duration) -> Result<bool> {
     let Some(ending) = Ending::begin(pool, name)? else { return Ok(false) };
     ending.alive.cgroup.freeze(false)?;
-    match ending.alive.state.stop_signal {
-        Some(signal) => drop(holm_sys::signal::send(ending.init.as_fd(), signal)),
-        None => ending.ask()?,
-    }
-    let killed = !ended_within(&ending.init, timeout)?;
+    let begin = Instant::now();
+    // A guest that cannot be asked is killed: it may have made itself so.
+    let asked = match ending.alive.state.stop_signal {
+        Some(signal) => holm_sys::signal::send(ending.init.as_fd(), signal).is_ok(),
+        None => ending.ask(timeout).is_ok(),
+    };
+    let killed = !asked || !ended_within(&ending.init, timeout.saturating_sub(begin.elapsed()))?;
     if killed {
         ending.alive.cgroup.kill()?;
     }
@@ -96,8 +98,9 @@ impl Ending {
     }
 
     /// Runs the command that asks an init which no signal asks.
-    fn ask(&self) -> Result<()> {
-        crate::exec::quietly(&self.alive.state, &self.alive.cgroup, &["/sbin/init", "0"])
+    fn ask(&self, timeout: Duration) -> Result<()> {
+        let Alive { state, cgroup } = &self.alive;
+        crate::exec::quietly(state, cgroup, &["/sbin/init", "0"], timeout)
             .map_err(|error| Error::Inside(Box::new(error)))
     }
 
@@ -125,7 +128,7 @@ fn process(pid: i32) -> Option<OwnedFd> {
 }
 
 /// Waits for a process's end; says whether it came within the time.
-pub(super) fn ended_within(process: &OwnedFd, timeout: Duration) -> Result<bool> {
+pub(crate) fn ended_within(process: &OwnedFd, timeout: Duration) -> Result<bool> {
     let timeout = Timespec::try_from(timeout).ok();
     loop {
         let mut fds = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];

@@ -16,7 +16,7 @@ use super::report::{Guest, Step};
 use super::{Error, Result, Spec};
 use crate::config::{Arch, Security};
 use crate::security;
-use crate::terminal::{Terminals, slave};
+use crate::terminal::{Terminals, is_master, slave};
 
 /// Process 1 of a guest.
 #[derive(Debug, Clone)]
@@ -151,6 +151,10 @@ fn prepare(
 pub fn open_console(launcher: &Guest, replaced: Terminals) -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let master = openat(CWD, "/dev/pts/ptmx", flags, Mode::empty())?;
+    // In a running guest anything may be mounted there.
+    if !is_master(master.as_fd()) {
+        return Err(rustix::io::Errno::NOTTY.into());
+    }
     let terminal = slave(&master)?;
     launcher.offer(master.as_fd());
     if replaced[0] {

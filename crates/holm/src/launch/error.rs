@@ -26,6 +26,12 @@ pub enum Error {
          (`holm set NAME memory.limit=...`)"
     )]
     Killed,
+    /// A command's process is there, but does not get as far as its program.
+    #[error(
+        "the command does not get as far as its program: the guest is frozen (`holm thaw`), \
+         or waits for a filesystem of its own that does not answer"
+    )]
+    Slow,
     /// A resource limit that this host does not let Holm set.
     #[error(
         "cannot set rlimits.{name}: raising a hard limit needs CAP_SYS_RESOURCE, \

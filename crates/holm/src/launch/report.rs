@@ -1,5 +1,6 @@
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use holm_sys::process::exit_now;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,6 +9,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
 use super::{Error, Result};
+use crate::terminal::is_master;
 
 /// The launcher's end of the talk with the guest's first process, until init runs.
 #[derive(Debug)]
@@ -105,6 +107,11 @@ impl Guest {
         }
     }
 
+    /// What the talk needs until it is over.
+    pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.go.as_fd(), self.report.as_fd()]
+    }
+
     fn send(&self, kind: u8, number: i32) {
         let mut message = [kind; MESSAGE];
         message[1..].copy_from_slice(&number.to_ne_bytes());
@@ -133,21 +140,39 @@ impl Launcher {
     /// Lets init run; returns its console's master, if it offers one, when it does.
     pub fn let_go(self, init: &OwnedFd) -> Result<Option<OwnedFd>> {
         self.say_go()?;
-        self.follow(init)
+        self.follow(init, None)
     }
 
     /// Listens until the guest's side has executed its program; returns the master of its console, if
-    /// it offers one. For a side that waits for no word to begin: it may be through already.
-    pub fn follow(self, init: &OwnedFd) -> Result<Option<OwnedFd>> {
+    /// it offers one. For a side that waits for no word to begin: it may be through already. With `patience`
+    /// it has so long for each step: in a running guest it may be frozen, or wait for a filesystem of the guest's.
+    pub fn follow(self, init: &OwnedFd, patience: Option<Duration>) -> Result<Option<OwnedFd>> {
         let mut console = None;
-        while let Some(message) = self.receive()? {
+        loop {
+            if let Some(patience) = patience {
+                self.expect_word(patience)?;
+            }
+            let Some(message) = self.receive()? else { break };
             let (CONSOLE, fd) = message else { return Err(failure(message)) };
-            let copy = pidfd_getfd(init, fd, PidfdGetfdFlags::empty());
-            console =
-                Some(copy.map_err(|errno| Error::step("take", "the guest's console", errno))?);
+            let fail = |errno| Error::step("take", "the guest's console", errno);
+            let copy = pidfd_getfd(init, fd, PidfdGetfdFlags::empty()).map_err(fail)?;
+            if !is_master(copy.as_fd()) {
+                return Err(fail(Errno::NOTTY));
+            }
+            console = Some(copy);
             self.say_go()?;
         }
         Ok(console)
+    }
+
+    fn expect_word(&self, patience: Duration) -> Result<()> {
+        let patience = Timespec::try_from(patience).ok();
+        let mut fds = [PollFd::new(&self.report, PollFlags::IN)];
+        match retry_on_intr(|| poll(&mut fds, patience.as_ref())) {
+            Ok(0) => Err(Error::Slow),
+            Ok(_) => Ok(()),
+            Err(errno) => Err(Error::step("hear from", "the guest's process", errno)),
+        }
     }
 
     fn say_go(&self) -> Result<()> {

@@ -1,19 +1,16 @@
 //! A new monitor's view of a guest that has lost its own.
 
 use super::{Error, Handoff, listen};
-use crate::terminal;
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, fstatfs, major, minor, open, openat, openat2};
+use crate::terminal::{self, is_master};
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat, openat2};
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 use rustix::pty::ptsname;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 /// Where Holm's minimal init keeps the console's master.
 const CONSOLE_MASTER: i32 = 10;
-
-/// `f_type` of devpts.
-const DEVPTS_MAGIC: i64 = 0x1cd1;
 
 /// A running guest without a monitor.
 #[derive(Debug)]
@@ -111,13 +108,6 @@ fn reopened(pid: i32) -> Option<OwnedFd> {
     let name = ptsname(&master, Vec::new()).ok()?;
     terminal::slave(&master).ok()?;
     (name.as_c_str() == c"/dev/pts/0").then_some(master)
-}
-
-/// Whether this is a pseudo-terminal's master (or the door to one) and no file of the guest's making.
-fn is_master(fd: BorrowedFd<'_>) -> bool {
-    let device =
-        fstat(fd).map(|stat| (stat.st_mode & 0o170_000, major(stat.st_rdev), minor(stat.st_rdev)));
-    device == Ok((0o020_000, 5, 2)) && fstatfs(fd).is_ok_and(|fs| fs.f_type == DEVPTS_MAGIC)
 }
 
 /// The reading end of the FIFO in the guest's folder.

@@ -9,10 +9,10 @@ pub use raw::{Raw, copy_size};
 pub use relay::Relay;
 pub(crate) use relay::write_all;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, fstat, fstatfs, major, minor, openat};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, unlockpt};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
 /// A new pseudo-terminal of the devpts whose `ptmx` is at `path`: its master and its slave.
@@ -39,4 +39,14 @@ pub fn slave(master: &OwnedFd) -> io::Result<OwnedFd> {
     unlockpt(master)?;
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     Ok(ioctl_tiocgptpeer(master, flags)?)
+}
+
+/// `f_type` of devpts.
+const DEVPTS_MAGIC: i64 = 0x1cd1;
+
+/// Whether this is a pseudo-terminal's master (or the door to one) and no file of a guest's making.
+pub(crate) fn is_master(fd: BorrowedFd<'_>) -> bool {
+    let device =
+        fstat(fd).map(|stat| (stat.st_mode & 0o170_000, major(stat.st_rdev), minor(stat.st_rdev)));
+    device == Ok((0o020_000, 5, 2)) && fstatfs(fd).is_ok_and(|fs| fs.f_type == DEVPTS_MAGIC)
 }
