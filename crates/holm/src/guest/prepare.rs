@@ -3,7 +3,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::process::umask;
 
 use super::repair::store_state;
 use super::start::own_pid;
@@ -49,6 +51,8 @@ impl<'a> Prepared<'a> {
         ids: Ids,
         disk: Option<PathBuf>,
     ) -> Result<Self> {
+        // Folders and files in the guest have the modes that they are given, whatever the caller's shell takes away.
+        umask(Mode::from_raw_mode(0o022));
         let (uuid, first) = identity(pool, name, disk.is_some())?;
         let (base, hold) = store::hold(pool, &Name::new(&config.base)?)?;
         step::done("base");

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use holm_sys::process::{self, Clone};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{WaitId, WaitIdOptions, waitid};
+use rustix::process::{WaitId, WaitIdOptions, setpriority_process, waitid};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::error::in_one_line;
 use super::folder::{call_off, ids};
@@ -112,6 +113,16 @@ pub(super) fn open_folder(path: &std::path::Path) -> Result<OwnedFd> {
         .map_err(|errno| Error::io("open", path, errno))
 }
 
+/// Gives up what a process inherits from its caller and a guest must not: niceness, processors, and how
+/// much the kernel's out-of-memory killer likes it. Where that is refused, the guest keeps it.
+fn leave_caller() {
+    let _ = setpriority_process(None, 0);
+    let mut all = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+    let _ = sched_setaffinity(None, &all);
+    let _ = std::fs::write("/proc/self/oom_score_adj", "0");
+}
+
 /// Runs `work` in a child in the monitors' control group, which it never returns from when it goes
 /// well: then the pipe closes without a word.
 pub(super) fn in_monitor(
@@ -125,6 +136,7 @@ pub(super) fn in_monitor(
     let child = process::clone(0, Some(group.as_fd()))
         .map_err(|error| Error::io("make the process of", "the monitor", error))?;
     let Clone::Parent { pid, pidfd } = child else {
+        leave_caller();
         let Err(error) = work();
         let _ = std::fs::File::from(tell).write_all(in_one_line(&error).as_bytes());
         process::exit_now(1);

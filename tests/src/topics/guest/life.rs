@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     test!(a_command_that_is_not_there).bases(&["busybox"]),
     test!(starts_answers_and_stops).bases(&["busybox"]),
     test!(keeps_its_files_from_one_start_to_the_next).bases(&["busybox"]),
+    test!(owes_its_starter_nothing).bases(&["busybox"]),
     test!(is_its_own_world).bases(&["busybox"]),
     test!(is_not_in_the_hosts_mounts).bases(&["busybox"]),
     test!(refusals_name_the_guest).bases(&["busybox"]),
@@ -193,4 +194,22 @@ fn autostart_follows_the_order(sandbox: &mut Sandbox) {
     sandbox.holm(&["start", "--autostart"]).ok();
     sandbox.holm(&["stop", "first", "last"]).ok();
     sandbox.holm(&["rm", "--all"]).ok();
+}
+
+fn owes_its_starter_nothing(sandbox: &mut Sandbox) {
+    let script =
+        "umask 077; echo 300 > /proc/self/oom_score_adj; exec nice -n 5 taskset 1 \"$0\" \"$@\"";
+    let mut starter = std::process::Command::new("sh");
+    starter.env("HOLM_ROOT", sandbox.root()).args(["-c", script]).arg(&sandbox.options.holm);
+    starter.args(["launch", "g", "--base", "busybox", "--", "/bin/sleep", "1000"]);
+    sandbox.run(&mut starter).ok();
+    let look = "cat /proc/1/oom_score_adj; cut -d' ' -f19 /proc/1/stat; stat -c %a /etc/hostname; \
+                grep Cpus_allowed_list /proc/1/status";
+    let seen = sandbox.holm(&["exec", "g", "--", "/bin/sh", "-c", look]).ok();
+    assert!(seen.stdout.starts_with("0\n0\n644\n"), "{seen}");
+    let host = std::fs::read_to_string("/proc/1/status").expect("the host's init");
+    let cpus =
+        |text: &str| text.lines().find(|l| l.starts_with("Cpus_allowed_list")).map(str::to_owned);
+    assert_eq!(cpus(&seen.stdout), cpus(&host), "{seen}");
+    remove(sandbox, "g");
 }
