@@ -1,5 +1,6 @@
 //! One file per topic; each has a table `TESTS`.
 
+mod accidents;
 mod bases;
 mod cgroup;
 mod doctor;
@@ -25,6 +26,7 @@ pub fn all() -> Vec<Test> {
         net::TESTS,
         security::TESTS,
         systemd::TESTS,
+        &accidents::tests(),
         guest::life::TESTS,
         guest::limits::TESTS,
         guest::monitor::TESTS,

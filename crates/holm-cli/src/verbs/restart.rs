@@ -34,6 +34,8 @@ impl Run for Restart {
     fn run(self, context: &Context) -> Outcome {
         self.names.each(context, |pool, name| {
             let guest = Name::new(name)?;
+            // Settings with which it could not start again leave it running.
+            guest::configured(pool, &guest)?;
             match guest::stop(pool, &guest, stop::timeout(pool, &guest, self.timeout)) {
                 Ok(_) | Err(guest::Error::NotRunning(_)) => {}
                 Err(error) => return Err(error.into()),

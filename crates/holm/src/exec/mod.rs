@@ -113,7 +113,7 @@ fn spawn(
         Err(error) => {
             let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
             Err(match error {
-                launch::Error::Exec { errno } => {
+                launch::Error::Exec { errno, .. } => {
                     let program = command.argv.first().map_or("the login shell", String::as_str);
                     Error::Command { program: program.to_owned(), errno }
                 }

@@ -36,10 +36,11 @@ pub(super) fn adopt(pool: &Pool, name: &Name, alive: &mut Alive) -> Result<()> {
         console: true,
         responder: responder(&state.net)?,
     };
-    let child = in_monitor(pool, name, || {
+    let child = in_monitor(pool, name, |ready| {
         let (handoff, _) = monitor::adopt(guest)?;
         state.monitor = own_pid();
         store_state(&alive.cgroup, name, state)?;
+        ready();
         Ok(monitor::become_monitor(&handoff)?)
     })?;
     alive.state.monitor = child;

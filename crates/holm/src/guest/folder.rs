@@ -30,7 +30,7 @@ pub(super) fn ids(pool: &Pool, name: &Name, nesting: bool) -> Result<Ids> {
         }
         pool.release_ids(ids);
     }
-    let ids = pool.take_ids(name, nesting, 1)?;
+    let ids = pool.keep_ids(name, nesting)?;
     pool::write(&folder.join("id"), &format!("{} {}\n", ids.context, ids.count))?;
     Ok(ids)
 }

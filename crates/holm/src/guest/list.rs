@@ -19,7 +19,7 @@ pub enum Status {
     Ready,
     /// All its processes stand still.
     Frozen,
-    /// It has been asked to end.
+    /// It has been asked to end, or has ended and its monitor has yet to say how.
     Stopping,
     /// It has ended and will be started again.
     Restarting,
@@ -75,11 +75,16 @@ pub fn summary(pool: &Pool, name: &Name) -> Result<Summary> {
 fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
     let folder = pool.guest_dir(name).is_dir();
     let cgroup = GuestCgroup::open(layout, &pool.group(), name.as_str())?;
-    let running = match cgroup {
-        Some(cgroup) if cgroup.populated().unwrap_or(false) => {
-            state_of(&cgroup, name)?.map(|state| (cgroup, state))
+    let found = match cgroup {
+        Some(cgroup) => state_of(&cgroup, name)?.map(|state| (cgroup, state)),
+        None => None,
+    };
+    let (running, ended) = match found {
+        Some((cgroup, state)) if cgroup.populated().unwrap_or(false) => {
+            (Some((cgroup, state)), false)
         }
-        _ => None,
+        Some((_, state)) => (None, state.pid != 0 && alive(state.monitor)),
+        None => (None, false),
     };
     if !folder && running.is_none() {
         return Ok(None);
@@ -106,6 +111,7 @@ fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
         {
             Status::Restarting
         }
+        None if ended => Status::Stopping,
         None => Status::Stopped,
     };
     Ok(Some(Summary {

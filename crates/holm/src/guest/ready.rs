@@ -14,7 +14,10 @@ use crate::pool::{Name, Pool};
 /// The monitor notes it as an attribute of the guest's control group, which is a change that inotify
 /// tells.
 pub fn wait_ready(pool: &Pool, name: &Name, timeout: Duration) -> Result<()> {
-    let (cgroup, state) = running(pool, name)?;
+    let (cgroup, state) = running(pool, name).map_err(|error| match error {
+        Error::NotRunning(name) => Error::Ended(name),
+        other => other,
+    })?;
     let fail = |errno| Error::io("watch the control group of", name.as_str(), errno);
     let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(fail)?;
     let folder = format!("/proc/self/fd/{}", cgroup.dir_fd().as_raw_fd());

@@ -29,9 +29,11 @@ pub(crate) fn repaired(pool: &Pool, name: &Name) -> Result<Option<Alive>> {
     };
     let state = state_of(&cgroup, name)?;
     if let Some(state) = state {
-        if cgroup.populated()? {
+        let watched = alive(state.monitor);
+        // Without an init, what is there is what a killed launcher has left.
+        if cgroup.populated()? && (watched || alive(state.pid)) {
             let mut found = Alive { cgroup, state };
-            if !alive(found.state.monitor) || retired(pool, name, found.state.monitor) {
+            if !watched || retired(pool, name, found.state.monitor) {
                 adopt(pool, name, &mut found)?;
             }
             return Ok(Some(found));

@@ -6,11 +6,18 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::folder::{call_off, last};
 use super::repair::{Alive, repaired, store_state};
+use super::state::now;
 use super::{Error, Last, Result};
 use crate::pool::{Name, Pool};
 
 /// How long a monitor may take to clean up after its guest has ended.
 const CLEAN_UP: Duration = Duration::from_secs(20);
+
+/// An init that has run for so many seconds has its signal handlers.
+const YOUNG: u64 = 10;
+
+/// How long to wait before a young guest's init is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Asks a guest's init to end, waits at most `timeout`, then kills what is left. Says whether it had
 /// to kill.
@@ -19,11 +26,12 @@ pub fn stop(pool: &Pool, name: &Name, timeout: Duration) -> Result<bool> {
     ending.alive.cgroup.freeze(false)?;
     let begin = Instant::now();
     // A guest that cannot be asked is killed: it may have made itself so.
-    let asked = match ending.alive.state.stop_signal {
-        Some(signal) => holm_sys::signal::send(ending.init.as_fd(), signal).is_ok(),
-        None => ending.ask(timeout).is_ok(),
+    let killed = if let Some(signal) = ending.alive.state.stop_signal {
+        !ending.signalled(signal, timeout)?
+    } else {
+        let asked = ending.ask(timeout).is_ok();
+        !asked || !ended_within(&ending.init, timeout.saturating_sub(begin.elapsed()))?
     };
-    let killed = !asked || !ended_within(&ending.init, timeout.saturating_sub(begin.elapsed()))?;
     if killed {
         ending.alive.cgroup.kill()?;
     }
@@ -95,6 +103,28 @@ impl Ending {
         drop(lock);
         clean_up(pool, name, monitor)?;
         Ok(None)
+    }
+
+    /// Asks init by a signal, and says whether it ended within `timeout`. The kernel drops what reaches
+    /// a process 1 that has no handler yet, so a guest that was started just now is asked repeatedly.
+    fn signalled(&self, signal: i32, timeout: Duration) -> Result<bool> {
+        let begin = Instant::now();
+        loop {
+            if holm_sys::signal::send(self.init.as_fd(), signal).is_err() {
+                return ended_within(&self.init, Duration::ZERO);
+            }
+            let left = timeout.saturating_sub(begin.elapsed());
+            let age = now().saturating_sub(self.alive.state.started);
+            if age > YOUNG || self.alive.cgroup.ready().unwrap_or(true) {
+                return ended_within(&self.init, left);
+            }
+            if ended_within(&self.init, left.min(ASK_AGAIN))? {
+                return Ok(true);
+            }
+            if left.is_zero() {
+                return Ok(false);
+            }
+        }
     }
 
     /// Runs the command that asks an init which no signal asks.

@@ -18,6 +18,7 @@ use crate::launch::Stdio;
 use crate::monitor::{self, Handoff};
 use crate::net;
 use crate::pool::{Name, Pool};
+use crate::step;
 
 /// Starts a stopped guest; returns when its init runs, with a monitor beside it.
 ///
@@ -29,7 +30,7 @@ pub fn start(pool: &Pool, name: &Name) -> Result<()> {
     }
     call_off(pool, name)?;
     let start = Start::prepare(pool, name)?;
-    let started = in_monitor(pool, name, || start.launch());
+    let started = in_monitor(pool, name, |ready| start.launch(ready));
     if started.is_err() {
         start.prepared.undo();
     }
@@ -53,12 +54,13 @@ impl<'a> Start<'a> {
 
     /// Starts the guest and becomes its monitor; returns only an error, and then nothing is left.
     pub fn become_monitor(self) -> Result<Infallible> {
-        let result = self.launch();
+        let result = self.launch(&|| ());
         self.prepared.undo();
         result
     }
 
-    fn launch(&self) -> Result<Infallible> {
+    /// Calls `ready` when nothing is left to do but to become the monitor.
+    fn launch(&self, ready: &dyn Fn()) -> Result<Infallible> {
         let notify = notify_socket()?;
         let stdio = Stdio::Console { keep: self.prepared.keeps_console() };
         let running = self.prepared.launch(stdio, Some(&notify), own_pid())?;
@@ -67,7 +69,8 @@ impl<'a> Start<'a> {
             .map_err(|error| Error::io("make the folder", &run_dir, error))?;
         let listener = monitor::listen(&run_dir)
             .map_err(|error| Error::io("make the monitor's socket in", &run_dir, error))?;
-        Ok(monitor::become_monitor(&Handoff {
+        step::done("socket");
+        let handoff = Handoff {
             name: self.name.as_str(),
             root: self.pool.root(),
             holm: &own_program()?,
@@ -80,7 +83,9 @@ impl<'a> Start<'a> {
             console: running.console,
             output: None,
             responder: responder(&self.prepared.plan)?,
-        })?)
+        };
+        ready();
+        Ok(monitor::become_monitor(&handoff)?)
     }
 }
 
@@ -123,12 +128,15 @@ fn leave_caller() {
     let _ = std::fs::write("/proc/self/oom_score_adj", "0");
 }
 
+/// What the child says when it has done its work.
+const DONE: &str = "\0";
+
 /// Runs `work` in a child in the monitors' control group, which it never returns from when it goes
-/// well: then the pipe closes without a word.
+/// well. It calls the function that it is given just before it becomes the monitor.
 pub(super) fn in_monitor(
     pool: &Pool,
     name: &Name,
-    work: impl FnOnce() -> Result<Infallible>,
+    work: impl FnOnce(&dyn Fn()) -> Result<Infallible>,
 ) -> Result<i32> {
     let (hear, tell) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::io("make", "a pipe", errno))?;
@@ -137,8 +145,9 @@ pub(super) fn in_monitor(
         .map_err(|error| Error::io("make the process of", "the monitor", error))?;
     let Clone::Parent { pid, pidfd } = child else {
         leave_caller();
-        let Err(error) = work();
-        let _ = std::fs::File::from(tell).write_all(in_one_line(&error).as_bytes());
+        let tell = std::fs::File::from(tell);
+        let Err(error) = work(&|| drop((&tell).write_all(DONE.as_bytes())));
+        let _ = (&tell).write_all(in_one_line(&error).as_bytes());
         process::exit_now(1);
     };
     drop(tell);
@@ -146,9 +155,13 @@ pub(super) fn in_monitor(
     std::fs::File::from(hear)
         .read_to_string(&mut message)
         .map_err(|error| Error::io("hear from", "the monitor", error))?;
-    if message.is_empty() {
+    if message == DONE {
         return Ok(pid);
     }
+    if message.is_empty() {
+        "the process that was to become its monitor was killed; try again".clone_into(&mut message);
+    }
+    let message = message.trim_start_matches(DONE).to_owned();
     let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
     Err(Error::Start { name: name.clone(), message })
 }

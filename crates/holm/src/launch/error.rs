@@ -15,8 +15,10 @@ pub enum Error {
     #[error(transparent)]
     Security(#[from] crate::security::Error),
     /// Init could not be executed.
-    #[error("cannot run init: {}", exec_reason(*errno))]
+    #[error("cannot run init, which is {program}: {}", exec_reason(*errno))]
     Exec {
+        /// Its path in the guest.
+        program: String,
         /// The kernel's error.
         errno: i32,
     },
@@ -70,7 +72,9 @@ pub(crate) fn exec_reason(errno: i32) -> String {
         Errno::NOENT => "the program, or the loader it names, is not in the guest".to_owned(),
         Errno::ACCESS => "it is not executable (chmod +x), or lies on a noexec mount".to_owned(),
         Errno::NOEXEC => {
-            "it is not a program of this machine's architecture, nor a script with #!".to_owned()
+            "it is not a program of this machine's architecture, nor a script with #!; \
+             use a base made for this machine (`holm base inspect` tells a base's architecture)"
+                .to_owned()
         }
         other => other.to_string(),
     }

@@ -120,10 +120,10 @@ pub fn launch(spec: &Spec<'_>) -> Result<Running> {
     chdir("/").map_err(|errno| Error::step("change to", "/", errno))?;
     namespaces::leave_host()?;
     step::done("mount-namespace");
-    let result = clone_and_assemble(spec, &launcher, guest, &program);
+    let result = clone_and_assemble(spec, launcher, guest, &program);
     host.restore()?;
     step::done("return");
-    let (pid, pidfd) = result?;
+    let (pid, pidfd, launcher) = result?;
     match launcher.let_go(&pidfd) {
         Ok(console) => {
             step::done("exec");
@@ -131,17 +131,22 @@ pub fn launch(spec: &Spec<'_>) -> Result<Running> {
         }
         Err(error) => {
             end(&pidfd);
-            Err(error)
+            Err(match error {
+                Error::Exec { errno, .. } => {
+                    Error::Exec { program: spec.init.program.clone(), errno }
+                }
+                other => other,
+            })
         }
     }
 }
 
 fn clone_and_assemble(
     spec: &Spec<'_>,
-    launcher: &Launcher,
+    launcher: Launcher,
     guest: Guest,
     program: &Program,
-) -> Result<(i32, OwnedFd)> {
+) -> Result<(i32, OwnedFd, Launcher)> {
     let guise = Guise::put_on(spec.ids.base)?;
     let mut wanted = flags::NEWUSER | flags::NEWPID | flags::NEWUTS | flags::NEWIPC;
     if own_stack(spec.net) {
@@ -150,15 +155,19 @@ fn clone_and_assemble(
     let (pid, pidfd) = match process::clone(wanted, Some(spec.cgroup.guest_fd()))
         .map_err(|error| Error::step("make the process of", "init", error))?
     {
-        Clone::Child => child::run(spec, &guest, program),
+        Clone::Child => {
+            // With a copy of the launcher's ends it would wait for itself when the launcher is killed.
+            drop(launcher);
+            child::run(spec, &guest, program)
+        }
         Clone::Parent { pid, pidfd } => (pid, pidfd),
     };
     // In the guise: the owner of the user namespace may set the limits of what is in it.
     let limited = rlimits::set(Some(pid), spec.rlimits);
     drop((guest, guise));
     step::done("clone");
-    match limited.and_then(|()| assemble(spec, launcher, pid, pidfd.as_fd())) {
-        Ok(()) => Ok((pid, pidfd)),
+    match limited.and_then(|()| assemble(spec, &launcher, pid, pidfd.as_fd())) {
+        Ok(()) => Ok((pid, pidfd, launcher)),
         Err(error) => {
             end(&pidfd);
             Err(error)

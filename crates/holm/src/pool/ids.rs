@@ -45,11 +45,21 @@ impl Pool {
     /// Taking one is making a symbolic link in `ids/`: it succeeds for one guest only, and needs no
     /// look at the others.
     pub fn take_ids(&self, guest: &Name, nesting: bool, first: u32) -> Result<Ids> {
+        self.take(&format!("../run/{guest}"), nesting, first)
+    }
+
+    /// The same for a guest that stays, whose lock the caller holds: ids that were taken for it before,
+    /// by a command that was killed, are its own.
+    pub fn keep_ids(&self, guest: &Name, nesting: bool) -> Result<Ids> {
+        self.take(&format!("../guests/{guest}"), nesting, 1)
+    }
+
+    fn take(&self, owner: &str, nesting: bool, first: u32) -> Result<Ids> {
         let width = if nesting { NESTED_RANGES } else { 1 };
         let last = MAX_CONTEXT + 1 - width;
         let first = (first.max(1) - 1) % last + 1;
         for context in (first..=last).chain(1..first) {
-            if self.take_contexts(guest, context, width)? {
+            if self.take_contexts(owner, context, width)? {
                 return Ok(Ids::new(self.instance(), context, nesting));
             }
         }
@@ -57,11 +67,15 @@ impl Pool {
     }
 
     /// Takes `width` context ids from `first` on, all or none.
-    fn take_contexts(&self, guest: &Name, first: u32, width: u32) -> Result<bool> {
+    fn take_contexts(&self, owner: &str, first: u32, width: u32) -> Result<bool> {
         for id in first..first + width {
             let link = self.id_link(id);
-            match symlink(format!("../guests/{guest}"), &link) {
+            match symlink(owner, &link) {
                 Ok(()) => {}
+                Err(error)
+                    if error.kind() == std::io::ErrorKind::AlreadyExists
+                        && owner.starts_with("../guests/")
+                        && fs::read_link(&link).is_ok_and(|taken| taken == Path::new(owner)) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                     (first..id).for_each(|taken| drop(fs::remove_file(self.id_link(taken))));
                     return Ok(false);

@@ -1,6 +1,6 @@
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -32,6 +32,14 @@ impl Lock {
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(Error::io("lock", path, errno.into())),
         }
+    }
+
+    /// Whether the folder that is locked still has this path: it may have been moved away while its
+    /// lock was waited for.
+    pub(super) fn is_of(&self, path: &Path) -> bool {
+        let identity = |data: &std::fs::Metadata| (data.dev(), data.ino());
+        let (locked, there) = (self.0.metadata(), std::fs::metadata(path));
+        matches!((locked, there), (Ok(a), Ok(b)) if identity(&a) == identity(&b))
     }
 
     fn take(path: &Path, file: std::io::Result<File>) -> Result<Self> {

@@ -156,17 +156,21 @@ impl Pool {
     /// Locks a guest until the lock is dropped; waits while another process has it.
     pub fn lock_guest(&self, guest: &Name) -> Result<Lock> {
         let dir = self.guest_dir(guest);
-        match Lock::folder(&dir) {
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                Err(Error::NoGuest { name: guest.clone(), known: self.guests()? })
+        loop {
+            match Lock::folder(&dir) {
+                Ok(lock) if !lock.is_of(&dir) => {}
+                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                    return Err(Error::NoGuest { name: guest.clone(), known: self.guests()? });
+                }
+                other => return other,
             }
-            other => other,
         }
     }
 
     /// Locks a guest unless another process has it locked.
     pub fn try_lock_guest(&self, guest: &Name) -> Result<Option<Lock>> {
-        Lock::try_folder(&self.guest_dir(guest))
+        let dir = self.guest_dir(guest);
+        Ok(Lock::try_folder(&dir)?.filter(|lock| lock.is_of(&dir)))
     }
 
     /// Takes the lock on something of the whole root; waits while another process has it.

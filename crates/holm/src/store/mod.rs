@@ -22,6 +22,7 @@ pub use remove::{Hold, hold, remove};
 pub use source::Source;
 pub use stage::{Stage, clean};
 
+use crate::config::nearest;
 use crate::pool::{Name, Pool};
 
 /// A base that is there, whole.
@@ -72,9 +73,25 @@ pub enum Error {
         /// Why it is none.
         reason: String,
     },
+    /// A part of the base is not there.
+    #[error(
+        "base {name} is damaged: it has no {missing}; remove it with `holm base rm {name}` and import it again"
+    )]
+    Damaged {
+        /// The base.
+        name: Name,
+        /// What is not there.
+        missing: &'static str,
+    },
     /// base.toml cannot be read.
-    #[error("{}: this is not a base's description", path.display())]
+    #[error(
+        "base {name} is damaged: {} is not a base's description; \
+         remove it with `holm base rm {name}` and import it again",
+        path.display()
+    )]
     Meta {
+        /// The base.
+        name: Name,
         /// The file.
         path: PathBuf,
         /// What the parser says.
@@ -134,14 +151,26 @@ pub fn load(pool: &Pool, name: &Name) -> Result<Base, Error> {
     let path = dir.join("base.toml");
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
+        Err(e) if e.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
+            return Err(Error::Damaged { name: name.clone(), missing: "base.toml" });
+        }
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(not_found(pool, name)),
         Err(e) => return Err(Error::io("read", &path)(e)),
     };
-    let meta = meta::parse(&text).map_err(|e| Error::Meta { path, source: Box::new(e) })?;
-    Ok(Base { name: name.clone(), image: dir.join("image"), meta })
+    let meta = meta::parse(&text).map_err(|e| Error::Meta {
+        name: name.clone(),
+        path,
+        source: Box::new(e),
+    })?;
+    let image = dir.join("image");
+    if !image.exists() {
+        return Err(Error::Damaged { name: name.clone(), missing: "image" });
+    }
+    Ok(Base { name: name.clone(), image, meta })
 }
 
-/// All bases, sorted by name, with `own_bytes` as it is now; repairs what a killed import left.
+/// All bases that are whole, sorted by name, with `own_bytes` as it is now; repairs what a killed
+/// import left.
 pub fn list(pool: &Pool) -> Result<Vec<Base>, Error> {
     clean(pool)?;
     let names = pool.bases()?;
@@ -149,8 +178,8 @@ pub fn list(pool: &Pool) -> Result<Vec<Base>, Error> {
     for name in &names {
         match load(pool, name) {
             Ok(base) => bases.push(base),
-            // Removed since the folder was read.
-            Err(Error::NotFound { .. }) => {}
+            // Removed since the folder was read; damaged ones are told of by `damaged`.
+            Err(Error::NotFound { .. } | Error::Damaged { .. } | Error::Meta { .. }) => {}
             Err(e) => return Err(e),
         }
     }
@@ -158,14 +187,21 @@ pub fn list(pool: &Pool) -> Result<Vec<Base>, Error> {
     Ok(bases)
 }
 
+/// What is wrong with those bases that are not whole.
+pub fn damaged(pool: &Pool) -> Result<Vec<Error>, Error> {
+    let looked = pool.bases()?.into_iter().filter_map(|name| load(pool, &name).err());
+    Ok(looked.filter(|e| !matches!(e, Error::NotFound { .. })).collect())
+}
+
 fn not_found(pool: &Pool, name: &Name) -> Error {
     let lower = name.as_str().to_lowercase();
-    let near = pool.bases().ok().and_then(|names| {
-        names.into_iter().find(|n| {
-            let n = n.as_str().to_lowercase();
-            n.starts_with(&lower) || lower.starts_with(&n)
-        })
-    });
+    let names = pool.bases().unwrap_or_default();
+    let similar = |n: &&Name| {
+        let n = n.as_str().to_lowercase();
+        n.starts_with(&lower) || lower.starts_with(&n)
+    };
+    let near = names.iter().find(similar).map(Name::as_str);
+    let near = near.or_else(|| nearest(&lower, names.iter().map(Name::as_str)));
     let near = near.map_or(String::new(), |n| format!(" (did you mean {n}?)"));
     Error::NotFound { name: name.clone(), near }
 }

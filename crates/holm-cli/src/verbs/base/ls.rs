@@ -14,7 +14,11 @@ pub struct Ls {}
 
 impl Run for Ls {
     fn run(self, context: &Context) -> Outcome {
-        let bases = store::list(&context.pool()?)?;
+        let pool = context.pool()?;
+        let bases = store::list(&pool)?;
+        for error in store::damaged(&pool)? {
+            term::print_error(&format!("warning: {error}\n"));
+        }
         if context.json {
             let all: Vec<Value> =
                 bases.iter().map(|b| json!({ "name": b.name.as_str(), "meta": b.meta })).collect();

@@ -1,0 +1,144 @@
+//! Inits that cannot start, die at once, or never get ready.
+
+use super::{changes_nothing, program, status, system};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(an_init_that_cannot_run),
+    test!(an_init_of_another_machine),
+    test!(an_init_that_the_guest_has_broken),
+    test!(an_init_that_dies_at_once),
+    test!(an_init_that_never_gets_ready),
+    test!(a_command_that_cannot_run),
+];
+
+/// A program of the host with the machine number of another architecture (`EM_AARCH64`).
+fn foreign() -> Vec<u8> {
+    let mut bytes = std::fs::read("/bin/busybox").expect("the host has busybox");
+    bytes[18] = 0xb7;
+    bytes
+}
+
+fn import(sandbox: &Sandbox, init: Option<&[u8]>) {
+    let source = system(sandbox, |dir| {
+        if let Some(bytes) = init {
+            program(&dir.join("sbin/init"), bytes);
+        }
+    });
+    sandbox.holm(&["base", "import", "odd", &source]).ok();
+    sandbox.holm(&["create", "box", "--base", "odd", "--init", "system"]).ok();
+}
+
+/// `start` says so, and leaves nothing; so does a second one, and the guest can be removed.
+#[track_caller]
+fn is_refused(sandbox: &mut Sandbox, words: &[&str]) {
+    changes_nothing(sandbox, |sandbox| {
+        for _ in 0..2 {
+            sandbox.holm(&["start", "box"]).refused(words);
+            assert_eq!(status(sandbox, "box")["status"], "stopped");
+        }
+    });
+    sandbox.holm(&["rm", "box"]).ok();
+    sandbox.holm(&["base", "rm", "odd"]).ok();
+}
+
+fn an_init_that_cannot_run(sandbox: &mut Sandbox) {
+    import(sandbox, None);
+    is_refused(sandbox, &["guest box", "base odd", "no init", "--init minimal"]);
+    import(sandbox, Some(b"\x01\x02 garbage"));
+    is_refused(sandbox, &["guest box", "/sbin/init", "not a program"]);
+    import(sandbox, Some(b"#!/no/such/shell\n"));
+    is_refused(sandbox, &["guest box", "/sbin/init"]);
+}
+
+fn an_init_of_another_machine(sandbox: &mut Sandbox) {
+    import(sandbox, Some(&foreign()));
+    is_refused(sandbox, &["guest box", "/sbin/init", "architecture"]);
+}
+
+fn an_init_that_the_guest_has_broken(sandbox: &mut Sandbox) {
+    import(sandbox, Some(b"#!/bin/sh\nexec sleep 100000\n"));
+    for (script, words) in [
+        ("rm /sbin/init", ["guest box", "/sbin/init", "is not in the guest"]),
+        ("chmod 0 /sbin/init", ["guest box", "/sbin/init", "not executable"]),
+        ("ln -sf init /sbin/init", ["guest box", "/sbin/init", "symbolic links"]),
+        ("mkdir /sbin/init", ["guest box", "/sbin/init", "not executable"]),
+    ] {
+        sandbox.holm(&["start", "box"]).ok();
+        super::exec(sandbox, "box", &format!("B=/bin/busybox; $B {}", first(script))).ok();
+        sandbox.holm(&["kill", "box"]).ok();
+        changes_nothing(sandbox, |sandbox| {
+            sandbox.holm(&["start", "box"]).refused(&words);
+        });
+        sandbox.holm(&["rm", "box"]).ok();
+        sandbox.holm(&["create", "box", "--base", "odd", "--init", "system"]).ok();
+    }
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// The file must go before a folder or a link can stand in its place.
+fn first(script: &str) -> String {
+    if script.starts_with("mkdir") {
+        format!("rm /sbin/init && /bin/busybox {script}")
+    } else {
+        script.to_owned()
+    }
+}
+
+fn an_init_that_dies_at_once(sandbox: &mut Sandbox) {
+    import(sandbox, Some(b"#!/bin/sh\necho last words\nexit 3\n"));
+    changes_nothing(sandbox, |sandbox| {
+        sandbox.holm(&["start", "box"]).ok();
+        sandbox.wait_for("its end is seen", || {
+            (status(sandbox, "box")["status"] == "stopped").then_some(())
+        });
+        let last = status(sandbox, "box");
+        assert_eq!(last["last"]["ended"], "exited 3", "{last}");
+        let logs = sandbox.holm(&["logs", "box"]).ok();
+        assert!(logs.stdout.contains("last words"), "{logs}");
+        let waited = sandbox.holm(&["start", "box", "--wait=20s"]);
+        waited.refused(&["guest box", "ended before it was ready", "holm logs box"]);
+        let shown = sandbox.holm(&["status", "box"]).ok();
+        assert!(shown.stdout.contains("exited with 3"), "{shown}");
+    });
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn an_init_that_never_gets_ready(sandbox: &mut Sandbox) {
+    import(sandbox, Some(b"#!/bin/sh\nexec sleep 100000\n"));
+    changes_nothing(sandbox, |sandbox| {
+        let words = ["guest box", "was not ready", "within 1 s", "runs on", "holm logs box"];
+        sandbox.holm(&["start", "box", "--wait=1s"]).refused(&words);
+        assert_eq!(status(sandbox, "box")["status"], "running");
+        super::exec(sandbox, "box", "exit 0").ok();
+        sandbox.holm(&["kill", "box"]).ok();
+    });
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// Directly under minimal init: the command's status is what a shell would say, and the reason is told.
+fn a_command_that_cannot_run(sandbox: &mut Sandbox) {
+    let source = system(sandbox, |dir| {
+        program(&dir.join("bin/foreign"), foreign());
+        program(&dir.join("bin/garbage"), b"\x01\x02");
+        std::fs::write(dir.join("bin/plain"), "echo").expect("a file");
+    });
+    sandbox.holm(&["base", "import", "odd", &source]).ok();
+    changes_nothing(sandbox, |sandbox| {
+        for (command, code, reason) in [
+            ("/bin/foreign", 126, "not a program for this machine"),
+            ("/bin/garbage", 126, "not a program for this machine"),
+            ("/bin/plain", 126, "not permitted"),
+            ("/bin/missing", 127, "not found"),
+        ] {
+            let run = ["run", "--base", "odd", "--net", "none", "--", command];
+            let outcome = sandbox.holm(&run);
+            assert_eq!(outcome.code(), code, "{outcome}");
+            assert!(
+                outcome.stderr.contains(command) && outcome.stderr.contains(reason),
+                "{outcome}"
+            );
+        }
+    });
+}

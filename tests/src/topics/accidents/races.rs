@@ -1,0 +1,113 @@
+//! Two commands at the same instant.
+
+use std::thread;
+
+use super::{IDLE, changes_nothing, idle, pid, status};
+use crate::command::Outcome;
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(two_starts).bases(&["busybox"]),
+    test!(two_creates).bases(&["busybox"]),
+    test!(start_against_rm).bases(&["busybox"]),
+    test!(start_against_stop).bases(&["busybox"]),
+    test!(create_against_rm_of_the_base),
+];
+
+const ROUNDS: usize = 6;
+
+/// Runs both commands at once.
+fn both(sandbox: &Sandbox, one: &[&str], two: &[&str]) -> [Outcome; 2] {
+    thread::scope(|scope| {
+        let threads = [one, two].map(|words| scope.spawn(move || sandbox.holm(words)));
+        threads.map(|thread| thread.join().expect("a command"))
+    })
+}
+
+/// The one that failed; exactly one must have.
+#[track_caller]
+fn loser([one, two]: [Outcome; 2]) -> Outcome {
+    match (one.status.success(), two.status.success()) {
+        (true, false) => two,
+        (false, true) => one,
+        _ => panic!("one must win, one must lose\n{one}\n{two}"),
+    }
+}
+
+fn two_starts(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    changes_nothing(sandbox, |sandbox| {
+        for _ in 0..ROUNDS {
+            let start = ["start", "box"];
+            loser(both(sandbox, &start, &start)).refused(&["guest box", "running already"]);
+            let state = status(sandbox, "box");
+            assert!(pid(&state, "pid") > 0 && pid(&state, "monitor") > 0, "{state}");
+            sandbox.holm(&["stop", "box"]).ok();
+        }
+    });
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn two_creates(sandbox: &mut Sandbox) {
+    changes_nothing(sandbox, |sandbox| {
+        for _ in 0..ROUNDS {
+            let create = [&["create", "box"][..], &IDLE].concat();
+            loser(both(sandbox, &create, &create)).refused(&["guest box", "already"]);
+            sandbox.holm(&["rm", "box"]).ok();
+        }
+    });
+}
+
+fn start_against_rm(sandbox: &mut Sandbox) {
+    changes_nothing(sandbox, |sandbox| {
+        for _ in 0..ROUNDS {
+            idle(sandbox, "create", "box");
+            let [start, rm] = both(sandbox, &["start", "box"], &["rm", "box"]);
+            if start.status.success() {
+                rm.refused(&["guest box", "running", "holm stop box"]);
+                super::exec(sandbox, "box", "true").ok();
+                sandbox.holm(&["rm", "--force", "box"]).ok();
+            } else {
+                start.refused(&["no guest box"]);
+                rm.ok();
+            }
+        }
+    });
+}
+
+fn start_against_stop(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    changes_nothing(sandbox, |sandbox| {
+        for _ in 0..ROUNDS {
+            let [start, stop] = both(sandbox, &["start", "box"], &["stop", "box"]);
+            start.ok();
+            if stop.status.success() {
+                assert_eq!(status(sandbox, "box")["status"], "stopped");
+            } else {
+                stop.refused(&["guest box", "not running"]);
+                sandbox.holm(&["stop", "box"]).ok();
+            }
+        }
+    });
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn create_against_rm_of_the_base(sandbox: &mut Sandbox) {
+    let source = super::system(sandbox, |_| {});
+    for _ in 0..ROUNDS {
+        sandbox.holm(&["base", "import", "own", &source]).ok();
+        let words = ["create", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "1000"];
+        let [create, rm] = both(sandbox, &words, &["base", "rm", "own"]);
+        if create.status.success() {
+            // Either `create` was still at it, or the guest stood already.
+            rm.refused(&["base own", "is used by", "guest"]);
+            sandbox.holm(&["start", "box"]).ok();
+            sandbox.holm(&["rm", "--force", "box"]).ok();
+            sandbox.holm(&["base", "rm", "own"]).ok();
+        } else {
+            create.refused(&["own", "holm base ls"]);
+            rm.ok();
+        }
+    }
+}

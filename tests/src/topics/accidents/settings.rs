@@ -1,0 +1,5 @@
+//! T
+
+use crate::test::Test;
+
+pub const TESTS: &[Test] = &[];
