@@ -1,5 +1,128 @@
-//! T
+//! No room: on the disk, in memory, among ports and ids.
 
-use crate::test::Test;
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
 
-pub const TESTS: &[Test] = &[];
+use super::{changes_nothing, exec, idle};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(no_user_ids_left).bases(&["busybox"]),
+    test!(memory_too_small_to_start).bases(&["busybox"]),
+    test!(a_port_of_another).bases(&["busybox"]),
+    test!(disk_full),
+];
+
+/// Context ids stand for user ids and for addresses: both are gone at once.
+fn no_user_ids_left(sandbox: &mut Sandbox) {
+    sandbox.holm(&["run", "--base", "busybox", "--net", "none", "--", "true"]).ok();
+    let ids = sandbox.root().join("ids");
+    for id in 1..=1023 {
+        symlink("../guests/many", ids.join(id.to_string())).expect("a link");
+    }
+    changes_nothing(sandbox, |sandbox| {
+        // The guest that has them all is not there: they would be given back after a while.
+        let words = ["no user id range is left", "1023", "holm rm", "--root"];
+        sandbox.holm(&["create", "box", "--base", "busybox"]).refused(&words);
+        sandbox.holm(&["run", "--base", "busybox", "--", "true"]).refused(&words);
+    });
+    std::fs::remove_file(ids.join("77")).expect("one is given back");
+    idle(sandbox, "create", "box");
+    let id = std::fs::read_to_string(sandbox.root().join("guests/box/id")).expect("its ids");
+    assert_eq!(id, "77 65536\n");
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn memory_too_small_to_start(sandbox: &mut Sandbox) {
+    changes_nothing(sandbox, |sandbox| {
+        for size in ["4K", "64K", "512K"] {
+            let words = ["memory.limit", "too small", "1M"];
+            for verb in [&["create", "box"][..], &["run"]] {
+                let rest = ["--base", "busybox", "--net", "none", "-m", size, "--", "true"];
+                sandbox.holm(&[verb, &rest].concat()).refused(&words);
+            }
+        }
+        // The least that is taken starts, or says why not.
+        let run = ["run", "--base", "busybox", "--net", "none", "-m", "1M", "--", "true"];
+        let outcome = sandbox.holm(&run);
+        if !outcome.status.success() {
+            assert!(outcome.stderr.contains("memory"), "{outcome}");
+        }
+    });
+}
+
+fn a_port_of_another(sandbox: &mut Sandbox) {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = free.local_addr().expect("bound").port().to_string();
+    drop(free);
+    let publish = format!("{port}:80");
+    let launch = |name| {
+        let words = ["launch", name, "--base", "busybox", "-p", &publish, "--", "sleep", "9999"];
+        sandbox.holm(&words)
+    };
+    launch("one").ok();
+    let words = [port.as_str(), "guest one", "another port", "stop that guest"];
+    launch("two").refused(&words);
+    exec(sandbox, "one", "true").ok();
+    let _ = sandbox.holm(&["rm", "two"]);
+    let run = ["run", "--base", "busybox", "-p", &publish, "--", "true"];
+    sandbox.holm(&run).refused(&words);
+    sandbox.holm(&["stop", "one"]).ok();
+    sandbox.holm(&["rm", "one"]).ok();
+    // Of a process: named too.
+    let _taken = TcpListener::bind(("0.0.0.0", port.parse().expect("a port"))).expect("it is free");
+    sandbox.holm(&run).refused(&[&port, "another port"]);
+}
+
+/// A filesystem of its own for a root, filled to the last block at create and at start.
+fn disk_full(sandbox: &mut Sandbox) {
+    let root = sandbox.root().to_owned();
+    let image = root.with_extension("img");
+    let file = std::fs::File::create(&image).expect("a file");
+    file.set_len(24 << 20).expect("its size");
+    drop(file);
+    let run = |program: &str, args: &[&str]| {
+        sandbox.run(std::process::Command::new(program).args(args)).ok();
+    };
+    let (image, at) = (image.to_string_lossy().into_owned(), root.to_string_lossy().into_owned());
+    run("mkfs.ext4", &["-q", "-m", "0", "-N", "2000", &image]);
+    run("mount", &["-o", "loop", &image, &at]);
+    let source = super::system(sandbox, |_| {});
+    let holm = |args: &[&str]| sandbox.holm(args);
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        holm(&["base", "import", "own", &source]).ok();
+        let create = ["create", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "99"];
+        holm(&create).ok();
+        fill(&root);
+        let full = ["create", "two", "--base", "own", "--net", "none", "--", "/bin/sleep", "99"];
+        holm(&full).refused(&["No space left", &at]);
+        let started = holm(&["start", "box"]);
+        if !started.status.success() {
+            started.refused(&["No space left", &at]);
+        }
+        holm(&["ls"]).ok();
+        holm(&["rm", "--force", "box"]).ok();
+        std::fs::remove_file(root.join("filler")).expect("room again");
+        holm(&create).ok();
+        holm(&["start", "box"]).ok();
+        holm(&["rm", "--force", "box"]).ok();
+        let names = |folder: &str| std::fs::read_dir(root.join(folder)).expect("a folder").count();
+        assert_eq!((names("guests"), names("ids"), names("tmp")), (0, 0, 0), "nothing is left");
+    }));
+    let _ = holm(&["kill", "--all"]);
+    run("umount", &[&at]);
+    std::fs::remove_file(&image).expect("the image goes");
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// Fills a filesystem until not a byte more goes in.
+fn fill(root: &std::path::Path) {
+    use std::io::Write;
+    let mut file = std::fs::File::create(root.join("filler")).expect("a file");
+    for size in [1 << 20, 4096, 1] {
+        while file.write_all(&vec![1_u8; size]).is_ok() && file.sync_all().is_ok() {}
+    }
+}

@@ -1,5 +1,109 @@
-//! T
+//! Settings that cannot be, files edited into nonsense, times that cannot be.
 
-use crate::test::Test;
+use super::{changes_nothing, exec, idle, status};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
 
-pub const TESTS: &[Test] = &[];
+pub const TESTS: &[Test] = &[
+    test!(unknown_keys).bases(&["busybox"]),
+    test!(binds_that_cannot_be).bases(&["busybox"]),
+    test!(nonsense_while_the_guest_runs).bases(&["busybox"]),
+    test!(a_clock_that_jumped).bases(&["busybox"]),
+];
+
+/// A key on the command line is wrong usage, one in a file has a place.
+fn unknown_keys(sandbox: &mut Sandbox) {
+    changes_nothing(sandbox, |sandbox| {
+        for (setting, word) in
+            [("memory.limt=1G", "memory.limit"), ("colour=red", "lists all keys")]
+        {
+            let outcome = sandbox.holm(&["create", "box", "--base", "busybox", "--set", setting]);
+            assert_eq!(outcome.code(), 2, "{outcome}");
+            assert!(outcome.stderr.contains("unknown key"), "{outcome}");
+            assert!(outcome.stderr.contains(word), "{outcome}");
+        }
+    });
+    idle(sandbox, "create", "box");
+    let path = sandbox.root().join("guests/box/guest.toml");
+    std::fs::write(&path, "base = \"busybox\"\n\n[memory]\nlimt = \"1G\"\n").expect("a file");
+    changes_nothing(sandbox, |sandbox| {
+        let words = ["guest.toml:4:1", "unknown key", "limit"];
+        sandbox.holm(&["start", "box"]).refused(&words);
+    });
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn binds_that_cannot_be(sandbox: &mut Sandbox) {
+    let link = sandbox.root().join("link");
+    std::os::unix::fs::symlink("/etc", &link).expect("a link");
+    let link = format!("{}:/x", link.display());
+    for (mount, words) in [
+        ("/no/such:/x", ["/no/such", "does not exist", "mounts"]),
+        (link.as_str(), ["link", "symbolic link", "realpath"]),
+    ] {
+        changes_nothing(sandbox, |sandbox| {
+            let run = ["run", "--base", "busybox", "--net", "none", "-v", mount, "--", "true"];
+            sandbox.holm(&run).refused(&words);
+            let launch = ["launch", "box", "--base", "busybox", "-v", mount, "--", "sleep", "9"];
+            sandbox.holm(&launch).refused(&words);
+            let _ = sandbox.holm(&["rm", "box"]);
+        });
+    }
+}
+
+/// A running guest does not need its guest.toml: everything works but what reads it.
+fn nonsense_while_the_guest_runs(sandbox: &mut Sandbox) {
+    idle(sandbox, "launch", "box");
+    idle(sandbox, "launch", "other");
+    let path = sandbox.root().join("guests/box/guest.toml");
+    let good = std::fs::read_to_string(&path).expect("its settings");
+    let line = good.lines().count() + 1;
+    std::fs::write(&path, format!("{good}base = = nonsense\n")).expect("a file");
+    let place = format!("guest.toml:{line}:");
+
+    let listed = sandbox.holm(&["ls"]).ok();
+    assert!(listed.stdout.contains("settings broken"), "{listed}");
+    let shown = status(sandbox, "box");
+    assert!(shown["problem"].as_str().is_some_and(|text| text.contains(&place)), "{shown}");
+    assert_ne!(shown["status"], "stopped", "{shown}");
+    assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
+    sandbox.holm(&["set", "box", "pids.limit=100"]).refused(&["guest.toml", &line.to_string()]);
+    sandbox.holm(&["restart", "box"]).refused(&[&place]);
+    exec(sandbox, "box", "true").ok(); // it was not stopped for a start that could not be
+    sandbox.holm(&["freeze", "box"]).ok();
+    sandbox.holm(&["thaw", "box"]).ok();
+    sandbox.holm(&["stop", "box"]).ok();
+    changes_nothing(sandbox, |sandbox| {
+        sandbox.holm(&["start", "box"]).refused(&[&place, "="]);
+    });
+    std::fs::write(&path, good).expect("a file");
+    sandbox.holm(&["start", "box"]).ok();
+    sandbox.holm(&["stop", "--all"]).ok();
+    std::fs::write(&path, b"\xff\xfe\0").expect("a file");
+    sandbox.holm(&["start", "box"]).refused(&["guest.toml"]);
+    sandbox.holm(&["rm", "--all"]).ok();
+}
+
+/// Times that a host with another clock has written.
+fn a_clock_that_jumped(sandbox: &mut Sandbox) {
+    idle(sandbox, "launch", "box");
+    sandbox.holm(&["stop", "box"]).ok();
+    let path = sandbox.root().join("guests/box/last");
+    let last = std::fs::read_to_string(&path).expect("how it ended");
+    let at = serde_json::from_str::<serde_json::Value>(&last).expect("JSON")["at"].clone();
+    for time in ["0", "99999999999", "18446744073709551615"] {
+        std::fs::write(&path, last.replace(&at.to_string(), time)).expect("a file");
+        let shown = sandbox.holm(&["status", "box"]).ok();
+        assert!(shown.stdout.contains("stopped") && !shown.stdout.contains('-'), "{shown}");
+        sandbox.holm(&["ls"]).ok();
+        sandbox.holm(&["start", "box"]).ok();
+        sandbox.holm(&["stop", "box"]).ok();
+    }
+    for nonsense in ["", "garbage", "{}", "{\"at\":-1}"] {
+        std::fs::write(&path, nonsense).expect("a file");
+        sandbox.holm(&["status", "box"]).ok();
+        sandbox.holm(&["start", "box"]).ok();
+        sandbox.holm(&["stop", "box"]).ok();
+    }
+    sandbox.holm(&["rm", "box"]).ok();
+}
