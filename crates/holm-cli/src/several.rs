@@ -39,6 +39,11 @@ impl Names {
         Self { names, all }
     }
 
+    /// Whether these are all guests, whatever their state.
+    pub fn is_all(&self) -> bool {
+        self.all
+    }
+
     /// The names, each once.
     fn list(self, pool: &Pool) -> Result<Vec<String>, Failure> {
         if self.all {

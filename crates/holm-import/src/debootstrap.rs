@@ -45,8 +45,13 @@ pub fn run(
 /// All packages to install, for `--include`.
 fn include(packages: &[String]) -> String {
     let mut all: Vec<&str> = PACKAGES.to_vec();
-    if packages.iter().any(|p| OTHER_INITS.contains(&p.as_str())) {
+    let asked = |name: &str| packages.iter().any(|p| p == name);
+    if OTHER_INITS.iter().any(|name| asked(name)) {
         all.retain(|p| *p != "libpam-systemd");
+        // Debian's openrc runs services and brings no process 1.
+        if !asked("sysvinit-core") && !asked("runit-init") {
+            all.push("sysvinit-core");
+        }
     } else {
         all.push(INIT);
     }
@@ -165,6 +170,8 @@ mod tests {
         assert!(include(&["nginx".into()]).contains("systemd-sysv,nginx"));
         let other = include(&["sysvinit-core".into()]);
         assert!(!other.contains("systemd"), "{other}");
+        assert!(include(&["openrc".into()]).contains(",sysvinit-core,openrc"));
+        assert!(!include(&["runit-init".into()]).contains("sysvinit"));
     }
 
     #[test]

@@ -66,7 +66,12 @@ pub(crate) fn quietly(
     let argv = argv.iter().map(|&word| word.to_owned()).collect();
     let command = Command { argv, ..Command::default() };
     let (child, _) = spawn(state, cgroup, &command, [false; 3])?;
-    guest::ended_within(&child, timeout)?;
+    if !guest::ended_within(&child, timeout)? {
+        let _ = pidfd_send_signal(&child, Signal::KILL);
+    }
+    // Init's own end waits until nothing of its process namespace is left, a zombie of ours included.
+    waitid(WaitId::PidFd(child.as_fd()), WaitIdOptions::EXITED)
+        .map_err(|errno| Error::step("wait for", "the command", errno))?;
     Ok(())
 }
 

@@ -148,7 +148,8 @@ impl<'a> Prepared<'a> {
             let program = self.base.meta.system_init.clone();
             let program =
                 program.ok_or_else(|| Error::NoInit { base: self.config.base.clone() })?;
-            (program.clone(), vec![program])
+            let argv = kind.command(&program);
+            (argv[0].clone(), argv)
         };
         let mut env = system::environment(kind, &self.uuid, notify.then_some(launch::NOTIFY));
         env.extend(self.config.env.clone());

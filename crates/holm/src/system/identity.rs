@@ -5,6 +5,20 @@ use super::{Content, File};
 /// guest has put a file of its own in place.
 pub const RESOLV_CONF: &str = "/run/holm/resolv.conf";
 
+/// Makes a guest's host keys as `systemd.rs` does, if it has yet to, then becomes init, whose path is
+/// `$0`. Whatever fails, init starts.
+pub const SSH_KEYS_THEN_INIT: &str = "\
+stamp=/etc/ssh/.holm-make-host-keys
+if [ -e $stamp ] && [ -x /usr/bin/ssh-keygen ]; then
+  rm -f /etc/ssh/ssh_host_*_key /etc/ssh/ssh_host_*_key.pub
+  for type in ed25519 ecdsa; do
+    ssh-keygen -q -t $type -N '' -f /etc/ssh/ssh_host_${type}_key </dev/null
+  done && rm $stamp
+fi
+unset stamp
+exec \"$0\"
+";
+
 /// What tells a guest from the others of its base.
 #[derive(Debug, Clone, Copy)]
 pub struct Identity<'a> {

@@ -103,6 +103,20 @@ impl Kind {
         }
     }
 
+    /// The command line of process 1, which becomes `init`.
+    ///
+    /// A systemd guest makes its SSH host keys in a unit. The others have no place for a script of
+    /// ours that all of them run before ssh's, so a shell makes the keys and then becomes init.
+    pub fn command(self, init: &str) -> Vec<String> {
+        let words: &[&str] = match self {
+            Self::SysVinit | Self::OpenRc | Self::Runit => {
+                &["/bin/sh", "-c", identity::SSH_KEYS_THEN_INIT, init]
+            }
+            Self::Systemd(_) | Self::Minimal | Self::Other => &[init],
+        };
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
     /// Whether it says READY=1 on `$NOTIFY_SOCKET` once it is up.
     pub fn notifies(self) -> bool {
         matches!(self, Self::Systemd(_) | Self::Minimal)

@@ -34,6 +34,19 @@ fn kinds() {
 }
 
 #[test]
+fn a_shell_makes_the_keys_of_those_without_units() {
+    assert_eq!(Kind::Systemd(257).command("/sbin/init"), ["/sbin/init"]);
+    let words = Kind::OpenRc.command("/sbin/init");
+    assert_eq!(words[0], "/bin/sh");
+    assert_eq!(words[3], "/sbin/init");
+    // The script names the stamp that a new guest gets, and ends as init.
+    let identity = Identity { hostname: "web", machine_id: ID, ssh_keys: &[] };
+    let stamp = "/etc/ssh/.holm-make-host-keys";
+    assert!(find(&identity.files(), stamp).is_some() && words[2].contains(stamp));
+    assert!(words[2].ends_with("exec \"$0\"\n"));
+}
+
+#[test]
 fn folders_come_before_their_files() {
     let identity =
         Identity { hostname: "web", machine_id: ID, ssh_keys: &["ssh-ed25519 AAAA me".to_owned()] };
