@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     test!(a_command_that_is_not_there).bases(&["busybox"]),
     test!(starts_answers_and_stops).bases(&["busybox"]),
     test!(keeps_its_files_from_one_start_to_the_next).bases(&["busybox"]),
+    test!(exec_waits_outside_until_the_mounts_are_the_guests).bases(&["busybox"]),
     test!(owes_its_starter_nothing).bases(&["busybox"]),
     test!(is_its_own_world).bases(&["busybox"]),
     test!(is_not_in_the_hosts_mounts).bases(&["busybox"]),
@@ -211,5 +212,27 @@ fn owes_its_starter_nothing(sandbox: &mut Sandbox) {
     let cpus =
         |text: &str| text.lines().find(|l| l.starts_with("Cpus_allowed_list")).map(str::to_owned);
     assert_eq!(cpus(&seen.stdout), cpus(&host), "{seen}");
+    remove(sandbox, "g");
+}
+
+/// Until init has mounts of its own its mount namespace is the launcher's, with the host's root.
+fn exec_waits_outside_until_the_mounts_are_the_guests(sandbox: &mut Sandbox) {
+    let words = ["create", "g", "--base", "busybox", "--net", "none", "--", "/bin/sleep", "1000"];
+    sandbox.holm(&words).ok();
+    let mut start =
+        sandbox.command().args(["start", "g"]).env("HOLM_STOP_AT", "root").spawn().expect("holm");
+    let launcher = sandbox.wait_for("the launcher stops itself", || {
+        let status = sandbox.holm(&["status", "g", "--json"]);
+        let status: Value = serde_json::from_str(&status.stdout).ok()?;
+        let launcher = status["state"]["monitor"].as_i64()?;
+        let process = std::fs::read_to_string(format!("/proc/{launcher}/stat")).ok()?;
+        process.contains(") T ").then_some(launcher)
+    });
+    let outcome = sandbox.holm(&["exec", "g", "--cwd", "/etc", "--", "/bin/ls", "/"]);
+    let go_on = std::process::Command::new("kill").args(["-CONT", &launcher.to_string()]).status();
+    assert!(go_on.is_ok_and(|status| status.success()), "{launcher} goes on");
+    assert!(start.wait().expect("our child").success(), "the start goes well");
+    outcome.refused(&["namespaces", "not permitted"]);
+    sandbox.holm(&["exec", "g", "--", "/bin/true"]).ok();
     remove(sandbox, "g");
 }
