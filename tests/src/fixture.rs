@@ -17,6 +17,7 @@ const SOURCES: &[(&str, &str)] = &[
         "debian13",
         "debootstrap:trixie+systemd-sysv,dbus,libpam-systemd,iproute2,procps,cron,openssh-server",
     ),
+    ("debian13-sysvinit", "debootstrap:trixie+sysvinit-core,cron,openssh-server"),
 ];
 
 /// A Debian base is fetched over the network.

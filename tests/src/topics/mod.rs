@@ -5,6 +5,7 @@ mod bases;
 mod cgroup;
 mod doctor;
 mod guest;
+mod inits;
 mod machine;
 mod monitor;
 mod net;
@@ -26,6 +27,7 @@ pub fn all() -> Vec<Test> {
         net::TESTS,
         security::TESTS,
         systemd::TESTS,
+        inits::TESTS,
         &accidents::tests(),
         guest::life::TESTS,
         guest::limits::TESTS,
