@@ -30,6 +30,9 @@ pub enum Error {
     /// A command inside the guest.
     #[error(transparent)]
     Inside(Box<crate::exec::Error>),
+    /// The host lacks what every guest needs.
+    #[error("this host lacks {}: {}; {}; {}", .0.name, .0.detail, .0.cost, .0.remedy)]
+    Lacks(Box<crate::host::Finding>),
     /// A guest of this name exists.
     #[error("there is a guest {0} already; choose another name, or remove it with `holm rm {0}`")]
     Exists(Name),

@@ -13,6 +13,7 @@ use super::state::now;
 use super::{Error, Result, State};
 use crate::cgroup::{GuestCgroup, Layout, Limits};
 use crate::config::{Config, Init as InitKind, NetMode, Restart, Rlimit};
+use crate::host;
 use crate::launch::{self, Init, Running, Spec, Stdio};
 use crate::monitor::{self, InitService};
 use crate::net;
@@ -51,6 +52,9 @@ impl<'a> Prepared<'a> {
         ids: Ids,
         disk: Option<PathBuf>,
     ) -> Result<Self> {
+        if let Some(lack) = host::forced_lack() {
+            return Err(Error::Lacks(Box::new(lack)));
+        }
         // Folders and files in the guest have the modes that they are given, whatever the caller's shell takes away.
         umask(Mode::from_raw_mode(0o022));
         let (uuid, first) = identity(pool, name, disk.is_some())?;
@@ -242,6 +246,18 @@ fn init_args(config: &Config) -> Vec<String> {
         })
         .collect();
     monitor::init_args(&config.command, &services)
+}
+
+/// The reason of a failed start: what the host lacks, if it lacks something, says more than the call
+/// that failed for it.
+pub(super) fn reason(pool: &Pool, error: Error) -> Error {
+    match error {
+        Error::Start { .. } | Error::Launch(_) => match host::lack(pool.root()) {
+            Some(lack) => Error::Lacks(Box::new(lack)),
+            None => error,
+        },
+        other => other,
+    }
 }
 
 /// Stands in a guest's folder until its first start has gone well.

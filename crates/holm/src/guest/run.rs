@@ -1,6 +1,6 @@
 use holm_sys::signal::Caught;
 
-use super::prepare::Prepared;
+use super::prepare::{Prepared, reason};
 use super::repair::note_end;
 use super::start::{Start, own_pid};
 use super::{Error, Result, create};
@@ -32,7 +32,7 @@ pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
     });
     pool.release_ids(ids);
     step::done("release");
-    result
+    result.map_err(|error| reason(pool, error))
 }
 
 /// The same for a guest that stays, with what the command has changed: its private layer is on disk.

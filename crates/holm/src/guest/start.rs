@@ -11,7 +11,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::error::in_one_line;
 use super::folder::{call_off, ids};
-use super::prepare::{Prepared, notify_socket};
+use super::prepare::{Prepared, notify_socket, reason};
 use super::{Error, Result, configured, repaired};
 use crate::cgroup::{Layout, monitor_fd};
 use crate::launch::Stdio;
@@ -34,7 +34,7 @@ pub fn start(pool: &Pool, name: &Name) -> Result<()> {
     if started.is_err() {
         start.prepared.undo();
     }
-    started.map(drop)
+    started.map(drop).map_err(|error| reason(pool, error))
 }
 
 /// A guest with a folder, about to be started. The caller holds its lock.

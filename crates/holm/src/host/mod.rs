@@ -86,16 +86,28 @@ pub fn forced_no(feature: &str) -> bool {
     std::env::var("HOLM_PROBE_NO").is_ok_and(|list| listed(&list, feature))
 }
 
+/// The first feature no guest can start without that the environment takes away; no probe is made.
+pub fn forced_lack() -> Option<Finding> {
+    let list = std::env::var("HOLM_PROBE_NO").ok()?;
+    let taken = FEATURES.iter().find(|feature| feature.needed && listed(&list, feature.name))?;
+    Some(taken.finding(forced()))
+}
+
+/// The first feature no guest can start without that this host lacks, for a start that has failed.
+pub fn lack(root: &Path) -> Option<Finding> {
+    probe_all(root).into_iter().find(|finding| finding.needed && finding.state == State::Missing)
+}
+
+fn forced() -> Answer {
+    Answer::No("taken as missing, because HOLM_PROBE_NO names it".to_owned())
+}
+
 fn listed(list: &str, feature: &str) -> bool {
     list.split(',').any(|name| name.trim() == feature)
 }
 
 fn look(feature: &Feature, machine: &Machine) -> Finding {
-    let answer = if forced_no(feature.name) {
-        Answer::No("taken as missing, because HOLM_PROBE_NO names it".to_owned())
-    } else {
-        (feature.probe)(machine)
-    };
+    let answer = if forced_no(feature.name) { forced() } else { (feature.probe)(machine) };
     feature.finding(answer)
 }
 
