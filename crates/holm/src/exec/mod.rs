@@ -51,6 +51,8 @@ pub fn exec(pool: &Pool, name: &Name, command: &Command) -> Result<Ended> {
     let (cgroup, state) = guest::running(pool, name)?;
     let signals =
         holm_sys::signal::Caught::all().map_err(|error| Error::step("catch", "signals", error))?;
+    terminal::refuse_folders()
+        .map_err(|error| Error::step("pass on", "the standard streams", error))?;
     let terminals = terminal::standard_streams();
     let (child, master) = spawn(&state, &cgroup, command, terminals)?;
     converse(&child, master, terminals, &signals)
@@ -68,12 +70,23 @@ pub(crate) fn quietly(
     let (child, _) = spawn(state, cgroup, &command, [false; 3])?;
     if !guest::ended_within(&child, timeout)? {
         let _ = pidfd_send_signal(&child, Signal::KILL);
+        // A process that waits for a filesystem of the guest's own making cannot even be killed.
+        if !guest::ended_within(&child, GRACE)? {
+            return Err(Error::step(
+                "end the command in",
+                "the guest",
+                rustix::io::Errno::TIMEDOUT,
+            ));
+        }
     }
     // Init's own end waits until nothing of its process namespace is left, a zombie of ours included.
     waitid(WaitId::PidFd(child.as_fd()), WaitIdOptions::EXITED)
         .map_err(|errno| Error::step("wait for", "the command", errno))?;
     Ok(())
 }
+
+/// How long a killed command may take to end.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// How long each step between the clone and the command's program may take.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -15,7 +15,7 @@ use crate::pool::{Name, Pool};
 /// It is not init's parent: how init ends it learns from the kernel where that tells others (Linux
 /// 6.15), and a reboot it cannot tell from a poweroff at all.
 pub(super) fn adopt(pool: &Pool, name: &Name, alive: &mut Alive) -> Result<()> {
-    let init = init_of(name, alive)?;
+    let init = init_of(pool, name, alive)?;
     let state = &mut alive.state;
     state.adopted = Some(now());
     let cgroup = readable(&alive.cgroup)?;
@@ -49,13 +49,14 @@ pub(super) fn adopt(pool: &Pool, name: &Name, alive: &mut Alive) -> Result<()> {
 
 /// Init's descriptor, once it is seen to be in the guest's control group: its number may be another
 /// process's by now.
-fn init_of(name: &Name, alive: &Alive) -> Result<OwnedFd> {
+fn init_of(pool: &Pool, name: &Name, alive: &Alive) -> Result<OwnedFd> {
     let gone = || Error::Ended(name.clone());
     let pid = Pid::from_raw(alive.state.pid).ok_or_else(gone)?;
     let init = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| gone())?;
     let path = format!("/proc/{}/cgroup", alive.state.pid);
     let groups = std::fs::read_to_string(Path::new(&path)).map_err(|_| gone())?;
-    if groups.lines().any(|line| line.starts_with("0::") && line.contains(&format!("/{name}/"))) {
+    let ours = format!("/{}/{name}/", pool.group());
+    if groups.lines().any(|line| line.starts_with("0::") && line.contains(&ours)) {
         Ok(init)
     } else {
         Err(gone())

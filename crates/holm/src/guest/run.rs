@@ -53,6 +53,8 @@ pub fn run_kept(pool: &Pool, name: &Name, text: &str) -> Result<Ended> {
 fn foreground(prepared: &Prepared<'_>) -> Result<Ended> {
     let signals =
         Caught::all().map_err(|error| Error::io("catch the signals of", "this terminal", error))?;
+    terminal::refuse_folders()
+        .map_err(|error| Error::io("pass on", "the standard streams", error))?;
     let terminals = terminal::standard_streams();
     let running = prepared.launch(Stdio::Inherit(terminals), None, own_pid())?;
     crate::exec::converse(&running.pidfd, running.console, terminals, &signals)

@@ -9,7 +9,7 @@ pub use raw::{Raw, copy_size};
 pub use relay::Relay;
 pub(crate) use relay::write_all;
 
-use rustix::fs::{CWD, Mode, OFlags, fstat, fstatfs, major, minor, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, fstatfs, major, minor, openat};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, unlockpt};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -32,6 +32,21 @@ pub type Terminals = [bool; 3];
 pub fn standard_streams() -> Terminals {
     use std::io::{IsTerminal, stderr, stdin, stdout};
     [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()]
+}
+
+/// Refuses standard streams that are folders: with one a guest could walk out to the host's root.
+pub fn refuse_folders() -> io::Result<()> {
+    let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    for stream in streams {
+        let kind = fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
+        if kind == Ok(FileType::Directory) {
+            return Err(io::Error::new(
+                io::ErrorKind::IsADirectory,
+                "a folder would lead out of the guest; bind it instead (-v SRC:DST)",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The other end of a pseudo-terminal.
