@@ -9,6 +9,12 @@ use std::process::Command;
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot(BTreeSet<String>);
 
+/// The lock on an instance's network rules, or the folder of it: made once and kept, as lock files are.
+fn is_lock(item: &str) -> bool {
+    let Some(path) = item.strip_prefix("file /run/holm/") else { return false };
+    path.strip_suffix("/net.lock").unwrap_or(path).parse::<u8>().is_ok()
+}
+
 impl Snapshot {
     pub fn take() -> Self {
         let mut items = BTreeSet::new();
@@ -23,6 +29,7 @@ impl Snapshot {
         }
         // Made by the first root on a machine, and nobody's.
         items.remove("file /run/holm/instances");
+        items.retain(|item| !is_lock(item));
         Self(items)
     }
 

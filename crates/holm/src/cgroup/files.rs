@@ -72,7 +72,8 @@ pub fn xattr(file: impl AsFd, name: &str) -> Result<Option<Vec<u8>>> {
     loop {
         match fgetxattr(&file, name, spare_capacity(&mut bytes)) {
             Ok(_) => return Ok(Some(bytes)),
-            Err(Errno::NODATA) => return Ok(None),
+            // A cgroup that was removed since it was opened says nothing any more.
+            Err(Errno::NODATA | Errno::NODEV | Errno::NOENT) => return Ok(None),
             Err(Errno::RANGE) if bytes.capacity() < 1 << 16 => bytes.reserve(bytes.capacity() * 2),
             Err(e) => return Err(e),
         }

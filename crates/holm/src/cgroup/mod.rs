@@ -69,8 +69,12 @@ impl GuestCgroup {
             Err(e) => return Err(Error::io("open cgroup", &path, e)),
         };
         // A start killed between its two mkdirs left no `guest`; with one, the rest is like any other.
-        let guest = files::make_and_open(&dir, GUEST)
-            .map_err(|e| Error::io("open", format!("{path}/{GUEST}"), e))?;
+        let guest = match files::make_and_open(&dir, GUEST) {
+            Ok(guest) => guest,
+            // Removed since it was opened.
+            Err(Errno::NOENT | Errno::NODEV) => return Ok(None),
+            Err(e) => return Err(Error::io("open", format!("{path}/{GUEST}"), e)),
+        };
         Ok(Some(Self { layout: layout.clone(), path, dir, guest, v1_tasks: Vec::new() }))
     }
 

@@ -62,7 +62,7 @@ fn an_init_that_the_guest_has_broken(sandbox: &mut Sandbox) {
     for (script, words) in [
         ("rm /sbin/init", ["guest box", "/sbin/init", "is not in the guest"]),
         ("chmod 0 /sbin/init", ["guest box", "/sbin/init", "not executable"]),
-        ("ln -sf init /sbin/init", ["guest box", "/sbin/init", "symbolic links"]),
+        ("ln -sf init /sbin/init", ["guest box", "/sbin/init", "ymbolic link"]),
         ("mkdir /sbin/init", ["guest box", "/sbin/init", "not executable"]),
     ] {
         sandbox.holm(&["start", "box"]).ok();
