@@ -34,7 +34,8 @@ pub(super) fn adopt(pool: &Pool, name: &Name, alive: &mut Alive) -> Result<()> {
         folder: &folder,
         run_dir: &run_dir,
         console: true,
-        responder: responder(&state.net)?,
+        // A guest that is about to end has lost its interface already.
+        responder: responder(&state.net).unwrap_or(None),
     };
     let child = in_monitor(pool, name, |ready| {
         let (handoff, _) = monitor::adopt(guest)?;

@@ -44,7 +44,11 @@ pub(super) fn sweep_one(pool: &Pool, layout: &Layout, name: &Name) -> Result<()>
     if pool.guest_dir(name).is_dir() {
         // Whoever has the lock is at work on it.
         return match pool.try_lock_guest(name)? {
-            Some(_lock) => repaired(pool, name).map(drop),
+            Some(_lock) => match repaired(pool, name) {
+                // It ends this moment: the next look finds it stopped.
+                Ok(_) | Err(super::Error::Ended(_)) => Ok(()),
+                Err(error) => Err(error),
+            },
             None => Ok(()),
         };
     }
