@@ -126,7 +126,7 @@ fn words_of_other_tools_name_ours() {
 
 #[test]
 fn wrong_usage() {
-    refused(&["start"], &["<NAME>..."]);
+    refused(&["start"], &["<NAME|--all|--autostart>"]);
     refused(&["start", "--all", "web"], &["cannot be used with"]);
     refused(&["stop", "--timeout", "5d", "web"], &["\"d\" is no unit of time"]);
     refused(&["ls", "--frob"], &["--frob"]);
