@@ -111,6 +111,8 @@ fn a_console_has_many_readers_and_takes_keys(sandbox: &mut Sandbox) {
             let mut bytes = [0; 5];
             std::io::Read::read_exact(&mut output, &mut bytes).unwrap();
             tell.send(bytes).unwrap();
+            // Read on: a reader whose output nobody takes does not leave in peace.
+            std::io::copy(&mut output, &mut std::io::sink())
         });
     }
     let mut heard = Vec::new();
