@@ -40,6 +40,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
         Ok(matches) => matches,
         Err(e) => return usage(&e, json),
     };
+    holm::step::done("command-line");
     let Some((_, inner)) = matches.subcommand() else { return ExitCode::from(WRONG_USAGE) };
     // Options after a verb's own verb (`holm base ls --json`) are known to the innermost only.
     let innermost = std::iter::successors(Some(inner), |m| m.subcommand().map(|(_, m)| m)).last();

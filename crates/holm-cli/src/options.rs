@@ -49,6 +49,11 @@ pub struct Options {
 impl Options {
     /// The text of a guest.toml with these settings, which runs `command` if there is one.
     pub fn text(&self, command: &[String]) -> Result<String, Failure> {
+        Ok(edit_text("", &self.changes(command)?)?)
+    }
+
+    /// The settings one by one, with `command` if there is one.
+    pub fn changes(&self, command: &[String]) -> Result<Vec<Change>, Failure> {
         let mut changes = Vec::new();
         let single = [
             ("base", &self.base),
@@ -89,7 +94,7 @@ impl Options {
                 Failure::usage("no base is given").help("--base NAME; holm base ls lists them")
             );
         }
-        Ok(edit_text("", &changes)?)
+        Ok(changes)
     }
 }
 

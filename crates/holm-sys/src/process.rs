@@ -93,24 +93,29 @@ pub fn join(pidfd: BorrowedFd<'_>, namespaces: u64) -> io::Result<()> {
     check(unsafe { libc::setns(pidfd.as_raw_fd(), wanted) })
 }
 
-/// A descriptor of the user namespace of the process behind `pidfd` (Linux 6.11).
-pub fn user_namespace(pidfd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    namespace_of(pidfd, 9)
+/// A kind of namespace, as `PIDFD_GET_*_NAMESPACE` of include/uapi/linux/pidfd.h number them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Namespace {
+    /// Of control groups.
+    Cgroup = 1,
+    /// Of System V IPC and POSIX message queues.
+    Ipc = 2,
+    /// Of mounts.
+    Mount = 3,
+    /// Of the network.
+    Net = 4,
+    /// Of process ids.
+    Pid = 5,
+    /// Of clocks.
+    Time = 7,
+    /// Of users.
+    User = 9,
 }
 
-/// A descriptor of the pid namespace of the process behind `pidfd` (Linux 6.11).
-pub fn pid_namespace(pidfd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    namespace_of(pidfd, 5)
-}
-
-/// A descriptor of the network namespace of the process behind `pidfd` (Linux 6.11).
-pub fn net_namespace(pidfd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    namespace_of(pidfd, 4)
-}
-
-/// `PIDFD_GET_*_NAMESPACE` of include/uapi/linux/pidfd.h: `_IO(0xFF, number)`.
-fn namespace_of(pidfd: BorrowedFd<'_>, number: libc::c_ulong) -> io::Result<OwnedFd> {
-    let request = (0xff00 | number) as _;
+/// A descriptor of a namespace of the process behind `pidfd` (Linux 6.11).
+pub fn namespace(pidfd: BorrowedFd<'_>, kind: Namespace) -> io::Result<OwnedFd> {
+    let request = (0xff00 | u64::from(kind as u32)) as _; // _IO(0xFF, number)
     // SAFETY: these requests take no argument and return a new descriptor.
     let fd = unsafe { libc::ioctl(pidfd.as_raw_fd(), request, 0) };
     check(fd)?;

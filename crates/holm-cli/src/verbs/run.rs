@@ -61,13 +61,15 @@ impl Run for RunOnce {
                 "run needs a command; a guest that runs a whole system is made by holm launch";
             return Err(Failure::usage(message).help("holm launch NAME --base BASE"));
         }
-        let text = self.options.text(&self.command)?;
         let name = self.name.unwrap_or_else(|| format!("run-{}", std::process::id()));
         let (pool, name) = (context.pool()?, Name::new(&name)?);
         let ended = if self.keep {
-            guest::run_kept(&pool, &name, &text)?
+            guest::run_kept(&pool, &name, &self.options.text(&self.command)?)?
         } else {
-            guest::run(&pool, &name, config::parse(&text, "guest.toml")?)?
+            let changes = self.options.changes(&self.command)?;
+            let config = config::from_changes(&changes)?;
+            holm::step::done("settings");
+            guest::run(&pool, &name, config)?
         };
         Ok(status_of(ended.how))
     }

@@ -1,8 +1,9 @@
 //! Making, replacing and ending processes.
 
 use super::Args;
-use core::ffi::{CStr, c_char};
-use core::mem::size_of;
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_void};
+use core::mem::{ManuallyDrop, size_of};
 use core::ptr::null;
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
@@ -27,17 +28,39 @@ pub fn abort() -> ! {
     unsafe { libc::abort() }
 }
 
+/// What a child that has executed nothing yet may use of the stack.
+const CHILD_STACK: usize = 16 << 10;
+
+#[repr(C, align(4096))]
+struct Stack(UnsafeCell<[u8; CHILD_STACK]>);
+
+// SAFETY: one child at a time runs on it, and this program has one thread.
+unsafe impl Sync for Stack {}
+
+static STACK: Stack = Stack(UnsafeCell::new([0; CHILD_STACK]));
+
 /// Starts a child that runs `child` and ends with its result; returns the child's pid, once it has executed something or ended.
-pub fn spawn(child: impl FnOnce() -> i32) -> Result<i32, Errno> {
-    let flags = libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: a clone without CLONE_VM is a fork: the child has its own copy of everything, and this program has no
-    // second thread whose locks could be left behind.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
-    match pid {
-        ..0 => Err(errno()),
-        0 => exit(child()),
-        _ => Ok(pid as i32),
+///
+/// Until then the child shares this program's memory, as with vfork, on a stack of its own: what `child` changes is changed here.
+pub fn spawn<F: FnOnce() -> i32>(child: F) -> Result<i32, Errno> {
+    extern "C" fn run<F: FnOnce() -> i32>(child: *mut c_void) -> i32 {
+        // SAFETY: `spawn` passes a closure that it keeps until this child is done, and does not use itself.
+        let child = unsafe { child.cast::<F>().read() };
+        exit(child())
     }
+    let mut child = ManuallyDrop::new(child);
+    let stack = STACK.0.get();
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the parent stands still until the child has executed or ended, so `child` outlives its use and nobody
+    // else uses the stack, of which the child starts at the upper end; descriptors and signal actions are copies.
+    let pid = unsafe {
+        let top = stack.cast::<u8>().add(CHILD_STACK).cast::<c_void>();
+        libc::clone(run::<F>, top, flags, (&raw mut child).cast())
+    };
+    let result = if pid < 0 { Err(errno()) } else { Ok(pid) };
+    // SAFETY: whole pages of a static array that nobody uses now; they read as zero afterwards. An init keeps no page for what is done.
+    unsafe { libc::madvise(stack.cast(), CHILD_STACK, libc::MADV_DONTNEED) };
+    result
 }
 
 /// Replaces the program by the one at `path` with the present environment; returns only when that fails.

@@ -91,7 +91,8 @@ fn fill(
     let guest = make_and_open(&dir, GUEST).map_err(io("make cgroup", GUEST))?;
     chown(&guest, owner).map_err(io("give to the guest's root the cgroup", GUEST))?;
     let v1_tasks = make_v1(layout, group, &path, limits)?;
-    Ok(GuestCgroup { layout: layout.clone(), path, dir, guest, v1_tasks })
+    let only_v2 = v1_tasks.is_empty();
+    Ok(GuestCgroup { layout: layout.clone(), path, dir, guest, v1_tasks, only_v2 })
 }
 
 /// Writes one limit on v2. The first guest that uses a controller turns it on.
@@ -194,6 +195,9 @@ fn chown(guest: &OwnedFd, (uid, gid): (u32, u32)) -> rustix::io::Result<()> {
 fn make_v1(layout: &Layout, group: &str, path: &str, limits: &Limits) -> Result<Vec<OwnedFd>> {
     let mut tasks = Vec::new();
     let settings: Vec<_> = limits.v1_wanted(layout)?;
+    if settings.is_empty() {
+        return Ok(tasks);
+    }
     for root in layout.v1_roots() {
         let here: Vec<_> =
             settings.iter().filter(|setting| layout.v1(setting.controller) == Some(root)).collect();

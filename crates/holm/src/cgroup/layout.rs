@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
@@ -43,31 +44,40 @@ pub struct Layout {
     v2: PathBuf,
     /// Controllers that the v2 hierarchy has.
     v2_has: Vec<Controller>,
-    /// Controllers that a v1 hierarchy has, with its mount point.
-    v1: Vec<(Controller, PathBuf)>,
-    /// Whether any v1 hierarchy with a controller is mounted, Holm's or not.
-    hybrid: bool,
+    /// Looked for when a guest first needs one: the list of all mounts costs a start as much as a mount.
+    v1: OnceLock<V1>,
+}
+
+/// The v1 hierarchies.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct V1 {
+    /// Controllers that one has, with its mount point.
+    has: Vec<(Controller, PathBuf)>,
+    /// Whether any with a controller is mounted, Holm's or not.
+    any: bool,
 }
 
 /// `CGROUP2_SUPER_MAGIC` of include/uapi/linux/magic.h.
 const CGROUP2_MAGIC: i64 = 0x6367_7270;
 
 impl Layout {
-    /// Looks at the mounts of the calling process; where v2 has the usual place to itself, at that only:
-    /// the list of all mounts costs a start as much as a mount.
+    /// Looks for the v2 hierarchy: at the usual places, then in the list of all mounts.
     pub fn probe() -> Result<Self> {
-        const USUAL: &str = "/sys/fs/cgroup";
-        if rustix::fs::statfs(USUAL).is_ok_and(|fs| fs.f_type == CGROUP2_MAGIC) {
-            let v2 = PathBuf::from(USUAL);
-            let mut layout = Self { v2, v2_has: Vec::new(), v1: Vec::new(), hybrid: false };
-            layout.read_controllers()?;
-            return Ok(layout);
-        }
-        let mountinfo = read_file(CWD, "/proc/self/mountinfo")
-            .map_err(|e| Error::io("read", "/proc/self/mountinfo", e))?;
-        let mut layout = Self::parse(&mountinfo)?;
+        // Pure v2, and systemd's and OpenRC's place beside v1.
+        const USUAL: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+        let is_v2 =
+            |path: &str| rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type == CGROUP2_MAGIC);
+        let mut layout = match USUAL.into_iter().position(is_v2) {
+            Some(0) => Self::new(USUAL[0], OnceLock::from(V1::default())),
+            Some(other) => Self::new(USUAL[other], OnceLock::new()),
+            None => Self::parse(&mountinfo().map_err(|e| Error::io("read", MOUNTINFO, e))?)?,
+        };
         layout.read_controllers()?;
         Ok(layout)
+    }
+
+    fn new(v2: impl Into<PathBuf>, v1: OnceLock<V1>) -> Self {
+        Self { v2: v2.into(), v2_has: Vec::new(), v1 }
     }
 
     fn read_controllers(&mut self) -> Result<()> {
@@ -82,26 +92,16 @@ impl Layout {
     /// not in it; `probe` adds them.
     pub fn parse(mountinfo: &str) -> Result<Self> {
         let mut v2 = None;
-        let mut v1: Vec<(Controller, PathBuf)> = Vec::new();
-        let mut hybrid = false;
         for mount in mountinfo.lines().filter_map(Mount::parse) {
-            if mount.fstype == "cgroup2" {
-                // Others may have bound parts of it elsewhere; the whole, mounted first, is the host's.
-                if v2.as_ref().is_none_or(|(root, _)| *root != "/" && mount.root == "/") {
-                    v2 = Some((mount.root, mount.point()));
-                }
-            } else if mount.fstype == "cgroup" {
-                hybrid |= !mount.options.contains("name=");
-                for controller in Controller::ALL {
-                    let here = mount.options.split(',').any(|option| option == controller.name());
-                    if here && !v1.iter().any(|(known, _)| *known == controller) {
-                        v1.push((controller, mount.point()));
-                    }
-                }
+            // Others may have bound parts of it elsewhere; the whole, mounted first, is the host's.
+            if mount.fstype == "cgroup2"
+                && v2.as_ref().is_none_or(|(root, _)| *root != "/" && mount.root == "/")
+            {
+                v2 = Some((mount.root, mount.point()));
             }
         }
         let (_, v2) = v2.ok_or(Error::NoV2)?;
-        Ok(Self { v2, v2_has: Vec::new(), v1, hybrid })
+        Ok(Self::new(v2, OnceLock::from(V1::parse(mountinfo))))
     }
 
     /// Takes the text of the v2 root's `cgroup.controllers`.
@@ -114,7 +114,7 @@ impl Layout {
 
     /// Whether all controllers are on the v2 hierarchy.
     pub fn is_pure_v2(&self) -> bool {
-        !self.hybrid
+        !self.v1_hierarchies().any
     }
 
     /// The mount point of the hierarchy that has this controller; `None` if this kernel lacks it.
@@ -127,17 +127,27 @@ impl Layout {
         &self.v2
     }
 
+    fn v1_hierarchies(&self) -> &V1 {
+        // Where the list cannot be read no limit of theirs can be set: the error says that there is no controller.
+        self.v1.get_or_init(|| mountinfo().map(|text| V1::parse(&text)).unwrap_or_default())
+    }
+
     pub(super) fn on_v2(&self, controller: Controller) -> bool {
         self.v2_has.contains(&controller)
     }
 
     pub(super) fn v1(&self, controller: Controller) -> Option<&Path> {
-        self.v1.iter().find(|(known, _)| *known == controller).map(|(_, path)| path.as_path())
+        self.v1_hierarchies()
+            .has
+            .iter()
+            .find(|(known, _)| *known == controller)
+            .map(|(_, path)| path.as_path())
     }
 
     /// The mount points of the v1 hierarchies, each once: controllers may share one.
     pub(super) fn v1_roots(&self) -> Vec<&Path> {
-        let mut roots: Vec<&Path> = self.v1.iter().map(|(_, path)| path.as_path()).collect();
+        let mut roots: Vec<&Path> =
+            self.v1_hierarchies().has.iter().map(|(_, path)| path.as_path()).collect();
         roots.dedup();
         roots
     }
@@ -151,6 +161,29 @@ impl Layout {
     pub(super) fn open_v2(&self) -> Result<OwnedFd> {
         open_root(&self.v2)
     }
+}
+
+impl V1 {
+    fn parse(mountinfo: &str) -> Self {
+        let mut v1 = Self::default();
+        let mounts = mountinfo.lines().filter_map(Mount::parse);
+        for mount in mounts.filter(|mount| mount.fstype == "cgroup") {
+            v1.any |= !mount.options.contains("name=");
+            for controller in Controller::ALL {
+                let here = mount.options.split(',').any(|option| option == controller.name());
+                if here && !v1.has.iter().any(|(known, _)| *known == controller) {
+                    v1.has.push((controller, mount.point()));
+                }
+            }
+        }
+        v1
+    }
+}
+
+const MOUNTINFO: &str = "/proc/self/mountinfo";
+
+fn mountinfo() -> rustix::io::Result<String> {
+    read_file(CWD, MOUNTINFO)
 }
 
 pub(super) fn open_root(path: &Path) -> Result<OwnedFd> {

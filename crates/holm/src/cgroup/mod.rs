@@ -56,6 +56,8 @@ pub struct GuestCgroup {
     dir: OwnedFd,
     guest: OwnedFd,
     v1_tasks: Vec<OwnedFd>,
+    /// Made without one in any v1 hierarchy, so that none has to be looked for.
+    only_v2: bool,
 }
 
 impl GuestCgroup {
@@ -75,7 +77,14 @@ impl GuestCgroup {
             Err(Errno::NOENT | Errno::NODEV) => return Ok(None),
             Err(e) => return Err(Error::io("open", format!("{path}/{GUEST}"), e)),
         };
-        Ok(Some(Self { layout: layout.clone(), path, dir, guest, v1_tasks: Vec::new() }))
+        Ok(Some(Self {
+            layout: layout.clone(),
+            path,
+            dir,
+            guest,
+            v1_tasks: Vec::new(),
+            only_v2: false,
+        }))
     }
 
     /// The cgroup that init is cloned into (`CLONE_INTO_CGROUP`).

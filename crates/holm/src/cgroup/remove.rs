@@ -17,6 +17,9 @@ impl GuestCgroup {
     /// are left; `kill` first.
     pub fn remove(self) -> Result<()> {
         self.remove_v2()?;
+        if self.only_v2 {
+            return Ok(());
+        }
         for root in self.layout.v1_roots() {
             walk::remove_v1(root, &self.path)?;
         }

@@ -158,7 +158,7 @@ fn canonical(key: &Key, change: &Change, item: &str) -> Vec<String> {
 }
 
 /// The TOML value for what was typed.
-fn value(key: &Key, text: &str) -> Result<Value, String> {
+pub(super) fn value(key: &Key, text: &str) -> Result<Value, String> {
     let whole = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match key.kind {
         Kind::Bool | Kind::Order if matches!(text, "true" | "false") => Ok((text == "true").into()),
@@ -180,7 +180,7 @@ fn value(key: &Key, text: &str) -> Result<Value, String> {
 }
 
 /// The items of a value as [`Input`] wants them.
-fn items(value: &Value) -> Option<Vec<String>> {
+pub(super) fn items(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::Array(array) => array.iter().map(|v| v.as_str().map(str::to_owned)).collect(),
         Value::String(s) => Some(vec![s.value().clone()]),

@@ -4,6 +4,7 @@
 //! stand in it, and [`effective`] tells every value with where it comes from.
 
 mod check;
+mod direct;
 mod edit;
 mod effective;
 mod error;
@@ -19,6 +20,7 @@ mod values;
 #[cfg(test)]
 mod tests;
 
+pub use direct::from_changes;
 pub use edit::{Change, Op, edit_text};
 pub use effective::{Effective, Source, changed, effective};
 pub use error::Error;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
+mod direct;
 mod documentation;
 mod editing;
 mod mistakes;

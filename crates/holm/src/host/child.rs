@@ -45,7 +45,7 @@ pub(super) fn user_namespace(base: u32) -> Result<OwnedFd, String> {
     while_alive(flags::NEWUSER, |pid, pidfd| {
         std::fs::write(format!("/proc/{pid}/uid_map"), &map)?;
         std::fs::write(format!("/proc/{pid}/gid_map"), &map)?;
-        holm_sys::process::user_namespace(pidfd)
+        holm_sys::process::namespace(pidfd, holm_sys::process::Namespace::User)
     })
     .map(|(namespace, _)| namespace)
     .map_err(|error| format!("no user namespace: {error}"))

@@ -67,7 +67,9 @@ pub(super) fn own_cgroup(text: &str) -> Option<&Path> {
 }
 
 pub(super) fn pidfds(_: &Machine) -> Answer {
-    let tried = child::while_alive(0, |_, pidfd| holm_sys::process::net_namespace(pidfd));
+    let tried = child::while_alive(0, |_, pidfd| {
+        holm_sys::process::namespace(pidfd, holm_sys::process::Namespace::Net)
+    });
     match tried.map(|(_, pidfd)| holm_sys::probe::tells_exit_status(pidfd.as_fd())) {
         Ok(true) => Answer::Yes("namespaces and exit status are told".to_owned()),
         Ok(false) => Answer::Partly(

@@ -13,7 +13,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::report::{Guest, Step};
-use super::{Error, Result, Spec};
+use super::{Error, Result, Spec, one_cpu};
 use crate::config::{Arch, Security};
 use crate::security;
 use crate::terminal::{Terminals, is_master, slave};
@@ -137,6 +137,7 @@ fn prepare(
             duplicate_to(master.as_fd(), CONSOLE_FD).map_err(|error| (Step::Console, error))?;
         }
     }
+    one_cpu::leave();
     process::reset_signals();
     let kernel = |step| move |error: security::Error| (step, error.into_kernel());
     security::install(&program.filter).map_err(kernel(Step::Filter))?;

@@ -26,6 +26,7 @@ mod child;
 mod error;
 mod guise;
 mod namespaces;
+mod one_cpu;
 mod report;
 pub(crate) mod rlimits;
 
@@ -33,7 +34,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use holm_sys::process::{self, Clone, flags};
+use holm_sys::process::{self, Clone, Namespace, flags};
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{
     Signal, WaitId, WaitIdOptions, chdir, fchdir, pidfd_send_signal, pivot_root, waitid,
@@ -56,6 +57,7 @@ use crate::system::File;
 use child::Program;
 use guise::Guise;
 use namespaces::HostNamespaces;
+use one_cpu::OneCpu;
 
 /// The result of what this module does.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -114,6 +116,7 @@ pub struct Running {
 /// The caller has one thread. On an error nothing is left of the guest but its cgroup and network
 /// interface, which the caller made or names.
 pub fn launch(spec: &Spec<'_>) -> Result<Running> {
+    let _here = OneCpu::stay();
     let host = HostNamespaces::keep()?;
     let (launcher, guest) = channel()?;
     let program = spec.init.prepare()?;
@@ -185,11 +188,11 @@ fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>
     (spec.record)(pid).map_err(Error::Record)?;
     namespaces::map_ids(pid, spec.ids)?;
     step::done("id-maps");
-    let user = process::user_namespace(init)
+    let user = process::namespace(init, Namespace::User)
         .map_err(|error| Error::step("open the user namespace of", "init", error))?;
     let user = user.as_fd();
     if own_stack(spec.net) {
-        let stack = process::net_namespace(init)
+        let stack = process::namespace(init, Namespace::Net)
             .map_err(|error| Error::step("open the network namespace of", "init", error))?;
         net::attach(spec.net, stack.as_fd())?;
     }
@@ -202,7 +205,6 @@ fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>
     if spec.run {
         rootfs::mount_run(&tree, user)?;
     }
-    rootfs::bind_all(&tree, spec.binds, user)?;
     if let Some(program) = &spec.minimal_init {
         rootfs::bind_program(&tree, program)?;
     }
@@ -211,7 +213,7 @@ fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>
         rootfs::bind_socket(&tree, socket, NOTIFY)?;
     }
     step::done("files");
-    let pids = process::pid_namespace(init)
+    let pids = process::namespace(init, Namespace::Pid)
         .map_err(|error| Error::step("open the pid namespace of", "init", error))?;
     launcher.wait_ready()?;
     let mut joined = flags::NEWIPC | flags::NEWCGROUP;
@@ -232,6 +234,9 @@ fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>
     };
     rootfs::mount_api(&tree, pids.as_fd(), &api)?;
     step::done("proc-sys");
+    // Last, so that no link that the guest left at a target puts a bind where something of Holm's goes.
+    rootfs::bind_all(&tree, spec.binds, user)?;
+    step::done("binds");
     pivot(&tree)?;
     step::done("pivot");
     Ok(())

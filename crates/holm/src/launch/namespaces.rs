@@ -2,9 +2,9 @@ use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use holm_sys::mount::make_all_private;
-use holm_sys::process::{self, Clone, flags};
+use holm_sys::process::{self, Clone, Namespace, flags};
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::process::{WaitId, WaitIdOptions, waitid};
+use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, getpid, pidfd_open, waitid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -20,20 +20,20 @@ pub struct HostNamespaces {
 impl HostNamespaces {
     /// Opens those that a launch leaves.
     pub fn keep() -> Result<Self> {
-        let open = |name: &str, kind| -> Result<(OwnedFd, LinkNameSpaceType)> {
-            let path = format!("/proc/self/ns/{name}");
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-            let fd = openat(CWD, &path, flags, Mode::empty())
-                .map_err(|errno| Error::step("open", &path, errno))?;
-            Ok((fd, kind))
+        let fail = |errno| Error::step("keep", "the host's namespaces", errno);
+        let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(fail)?;
+        let keep = |kind, link| -> Result<(OwnedFd, LinkNameSpaceType)> {
+            let fd = process::namespace(own.as_fd(), kind)
+                .map_err(|error| Error::step("keep", "the host's namespaces", error))?;
+            Ok((fd, link))
         };
         Ok(Self {
             kept: [
-                open("mnt", LinkNameSpaceType::Mount)?,
-                open("time", LinkNameSpaceType::Time)?,
-                open("net", LinkNameSpaceType::Network)?,
-                open("ipc", LinkNameSpaceType::InterProcessCommunication)?,
-                open("cgroup", LinkNameSpaceType::ControlGroup)?,
+                keep(Namespace::Mount, LinkNameSpaceType::Mount)?,
+                keep(Namespace::Time, LinkNameSpaceType::Time)?,
+                keep(Namespace::Net, LinkNameSpaceType::Network)?,
+                keep(Namespace::Ipc, LinkNameSpaceType::InterProcessCommunication)?,
+                keep(Namespace::Cgroup, LinkNameSpaceType::ControlGroup)?,
             ],
         })
     }

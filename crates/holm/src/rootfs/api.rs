@@ -63,21 +63,30 @@ fn mask(tree: &Tree, api: &Api<'_>) -> Result<()> {
     if tree.exists(Path::new(BOOT_ID)) {
         cover(tree, Path::new(BOOT_ID), Path::new("/proc/sys/kernel/random/boot_id"))?;
     }
-    for folder in api.masked_folders.iter().map(Path::new).filter(|folder| tree.exists(folder)) {
+    let mut folders =
+        api.masked_folders.iter().map(Path::new).filter(|folder| tree.exists(folder)).peekable();
+    if folders.peek().is_some() {
         let empty = Filesystem::open("tmpfs")?.set("mode", "0555")?.set("nr_inodes", "2")?;
         let empty = empty.mount(QUIET | MountAttrFlags::MOUNT_ATTR_RDONLY)?;
-        tree.attach(&empty, folder, Point::Folder, false)?;
+        folders.try_for_each(|folder| {
+            tree.attach(&copy_of(&empty, folder)?, folder, Point::Folder, false)
+        })?;
     }
     Ok(())
+}
+
+/// A second mount of what `mount` shows, with its flags, to cover `place`.
+fn copy_of(mount: &OwnedFd, place: &Path) -> Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    open_tree(mount, "", flags).map_err(|errno| Error::io("cover", place, errno))
 }
 
 /// Binds a file of the guest's /dev over one of the kernel's, read-only.
 fn cover(tree: &Tree, by: &Path, file: &Path) -> Result<()> {
     let by = tree.open(by, false).map_err(|errno| Error::io("open the guest's", by, errno))?;
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_EMPTY_PATH;
-    let copy = open_tree(&by, "", flags).map_err(|errno| Error::io("cover", file, errno))?;
+    let copy = copy_of(&by, file)?;
     // Devices can be opened here: null is harmless, and nodev would make it unreadable.
     mount::set_attributes(copy.as_fd(), attr::RDONLY | attr::NOSUID | attr::NOEXEC, 0)
         .map_err(|error| Error::io("cover", file, error))?;

@@ -30,6 +30,7 @@ const LAUNCHING: &[&str] = &[
     "wait-for-init",
     "net-inside",
     "proc-sys",
+    "binds",
     "pivot",
     "return",
     "exec",
