@@ -25,7 +25,7 @@ const INSTEAD: [(&str, &str); 23] = [
     ("file", "holm exec NAME cat FILE"),
     ("up", "holm launch NAME --base BASE, or holm start NAME"),
     ("down", "holm stop NAME"),
-    ("signal", "holm exec NAME kill -SIGNAL PID"),
+    ("signal", "holm kill --signal SIGNAL NAME"),
     ("init", "holm create NAME --base BASE"),
     ("version", "holm --version"),
     ("check", "holm doctor"),

@@ -130,6 +130,7 @@ fn wrong_usage() {
     refused(&["start", "--all", "web"], &["cannot be used with"]);
     refused(&["stop", "--timeout", "5d", "web"], &["\"d\" is no unit of time"]);
     refused(&["ls", "--frob"], &["--frob"]);
+    refused(&["kill", "--signal", "FOO", "web"], &["\"FOO\" is no signal"]);
     refused(&["rename", "web"], &["<NEW>"]);
     refused(&["set", "web"], &["<KEY=VALUE>"]);
     refused(&["ls", "--color", "blue"], &["blue"]);
@@ -205,6 +206,8 @@ fn completion_knows_verbs_options_and_keys() {
     assert_eq!(words(&["unset", "web", "pids"]), "pids.limit\n");
     assert_eq!(words(&["base", "im"]), "import\n");
     assert_eq!(words(&["stop", "--ti"]), "--timeout\n");
+    assert_eq!(words(&["kill", "--si"]), "--signal\n");
+    assert_eq!(words(&["kill", "--signal", "US"]), "USR1\nUSR2\n");
     assert_eq!(words(&["stop", ""]), "", "there is no root, and none is made");
     assert_eq!(words(&["exec", "web", "--", "l"]), "");
     assert!(!words(&[""]).contains("monitor-ended"));

@@ -105,6 +105,7 @@ fn candidates(context: &Context, before: &[String], typed: &str) -> Vec<String> 
     match before.last().map(String::as_str) {
         Some("--base") => return names(context, true),
         Some("--set") => return keys(),
+        Some("--signal") => return config::signals().map(str::to_owned).collect(),
         _ => {}
     }
     if command.has_subcommands() {

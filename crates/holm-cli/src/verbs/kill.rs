@@ -1,6 +1,7 @@
 //! `holm kill`.
 
 use clap::Args;
+use holm::config::Signal;
 use holm::guest;
 use holm::pool::Name;
 use serde_json::json;
@@ -10,21 +11,40 @@ use crate::context::Context;
 use crate::several::Names;
 
 pub const VERB: Verb =
-    Verb::new::<Kill>(Group::Guests, "kill", "Kill all processes of guests at once")
-        .examples("holm kill web\nholm kill --all");
+    Verb::new::<Kill>(Group::Guests, "kill", "Kill all processes of guests at once").examples(
+        "holm kill web\nholm kill --all\n\
+         holm kill --signal HUP web     # to process 1 only; any signal but KILL",
+    );
+
+const KILL: Signal = Signal(9);
 
 /// Arguments.
 #[derive(Debug, Args)]
 pub struct Kill {
     #[command(flatten)]
     names: Names,
+    /// KILL reaches all processes, another signal process 1 only [default: KILL]
+    #[arg(long, short, value_name = "SIGNAL", value_parser = Signal::parse)]
+    signal: Option<Signal>,
 }
 
 impl Run for Kill {
     fn run(self, context: &Context) -> Outcome {
+        let all = self.names.is_all();
+        let signal = self.signal.unwrap_or(KILL);
         self.names.each(context, |pool, name| {
-            guest::kill(pool, &Name::new(name)?)?;
-            Ok((String::new(), json!({ "name": name })))
+            let guest = Name::new(name)?;
+            let sent = if signal == KILL {
+                guest::kill(pool, &guest)
+            } else {
+                guest::signal(pool, &guest, signal)
+            };
+            match sent {
+                // `--all` means those that run.
+                Err(guest::Error::NotRunning(_)) if all => {}
+                sent => sent?,
+            }
+            Ok((String::new(), json!({ "name": name, "signal": signal.to_string() })))
         })
     }
 }

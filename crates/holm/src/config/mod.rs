@@ -30,3 +30,4 @@ pub use nearest::nearest;
 pub use parse::parse;
 pub use types::*;
 pub use units::duration;
+pub use values::signals;

@@ -193,6 +193,11 @@ impl Signal {
     }
 }
 
+/// The names that [`Signal::parse`] knows, without SIG.
+pub fn signals() -> impl Iterator<Item = &'static str> {
+    SIGNALS.iter().map(|(name, _)| *name)
+}
+
 impl std::fmt::Display for Signal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (SIGNALS.iter().find(|(_, n)| *n == self.0), self.0 - RTMIN) {

@@ -29,7 +29,7 @@ pub use ready::wait_ready;
 pub use repair::watched;
 pub use run::{run, run_kept};
 pub use set::{Changed, replace, set};
-pub use signal::{freeze, kill, stop, wait};
+pub use signal::{freeze, kill, signal, stop, wait};
 pub use start::start;
 pub use state::{Last, Pending, State};
 pub use sweep::sweep;

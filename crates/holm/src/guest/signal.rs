@@ -8,6 +8,7 @@ use super::folder::{call_off, last};
 use super::repair::{Alive, repaired, store_state};
 use super::state::now;
 use super::{Error, Last, Result};
+use crate::config::Signal;
 use crate::pool::{Name, Pool};
 
 /// How long a monitor may take to clean up after its guest has ended.
@@ -44,6 +45,17 @@ pub fn kill(pool: &Pool, name: &Name) -> Result<()> {
     let Some(ending) = Ending::begin(pool, name)? else { return Ok(()) };
     ending.alive.cgroup.kill()?;
     ending.finish(pool, name)
+}
+
+/// Sends the init of a running guest a signal, and nothing else: its restart policy still holds.
+///
+/// The kernel drops a signal that init has no handler for, but SIGKILL and SIGSTOP.
+pub fn signal(pool: &Pool, name: &Name, signal: Signal) -> Result<()> {
+    let _lock = pool.lock_guest(name)?;
+    let alive = repaired(pool, name)?.ok_or_else(|| Error::NotRunning(name.clone()))?;
+    let init = process(alive.state.pid).ok_or_else(|| Error::NotRunning(name.clone()))?;
+    holm_sys::signal::send(init.as_fd(), signal.0)
+        .map_err(|error| Error::io("send a signal to", format!("the init of {name}"), error))
 }
 
 /// Stops every process of a guest where it is (`true`), or lets all go on.

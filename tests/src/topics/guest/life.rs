@@ -14,6 +14,7 @@ pub const TESTS: &[Test] = &[
     test!(run_passes_input_on).bases(&["busybox"]),
     test!(a_command_that_is_not_there).bases(&["busybox"]),
     test!(starts_answers_and_stops).bases(&["busybox"]),
+    test!(signals_reach_process_1_and_kill_reaches_all).bases(&["busybox"]),
     test!(keeps_its_files_from_one_start_to_the_next).bases(&["busybox"]),
     test!(exec_waits_outside_until_the_mounts_are_the_guests).bases(&["busybox"]),
     test!(owes_its_starter_nothing).bases(&["busybox"]),
@@ -81,6 +82,33 @@ fn starts_answers_and_stops(sandbox: &mut Sandbox) {
     assert_ne!(pid(&status(sandbox, "box"), "pid"), pid(&first, "pid"));
     remove(sandbox, "box");
     assert_eq!(sandbox.holm(&["ls", "--json"]).ok().json(), Value::Array(Vec::new()));
+}
+
+/// Process 1 is Holm's own init, which passes signals on to the command.
+fn signals_reach_process_1_and_kill_reaches_all(sandbox: &mut Sandbox) {
+    let script = "trap 'echo told' USR1; trap 'exit 5' TERM; (trap '' USR1; exec sleep 1000) & \
+                  echo begin; while :; do sleep 0.05; done";
+    let words = ["launch", "box", "--base", "busybox", "--net", "none", "--", "sh", "-c", script];
+    sandbox.holm(&words).ok();
+    let says = |word: &str| {
+        let what = format!("the guest says {word}");
+        sandbox
+            .wait_for(&what, || sandbox.holm(&["logs", "box"]).stdout.contains(word).then_some(()));
+    };
+    says("begin");
+    sandbox.holm(&["kill", "--signal", "SIGUSR1", "box"]).ok();
+    says("told");
+    let told = sandbox.holm(&["kill", "-s", "15", "box", "--json"]).ok().json();
+    assert_eq!(told["signal"], "SIGTERM");
+    let ended = sandbox.holm(&["wait", "box", "--json"]);
+    assert!(ended.stdout.contains("exited 5"), "it ended as its handler says\n{ended}");
+    sandbox.holm(&["kill", "-s", "USR1", "box"]).refused(&["box", "not running"]);
+    sandbox.holm(&["kill", "--all"]).ok();
+
+    sandbox.holm(&["start", "box"]).ok();
+    sandbox.holm(&["kill", "--signal", "9", "box"]).ok();
+    assert_eq!(status(sandbox, "box")["status"], "stopped");
+    sandbox.holm(&["rm", "box"]).ok();
 }
 
 fn keeps_its_files_from_one_start_to_the_next(sandbox: &mut Sandbox) {
