@@ -14,6 +14,7 @@ pub const TESTS: &[Test] = &[
     test!(an_adopted_guests_end_is_known).bases(&["busybox"]),
     test!(a_console_has_many_readers_and_takes_keys).bases(&["busybox"]),
     test!(a_log_is_bounded_and_turned).bases(&["busybox"]),
+    test!(a_guest_commands_no_terminal_that_looks_at_it).bases(&["busybox"]),
     test!(init_reboots_and_powers_off).bases(&["busybox"]),
     test!(init_restarts_services_and_stops_them).bases(&["busybox"]),
     test!(init_says_why_a_command_cannot_run).bases(&["busybox"]),
@@ -147,6 +148,40 @@ fn a_log_is_bounded_and_turned(sandbox: &mut Sandbox) {
         text.lines().skip(1).map_while(|line| line.trim().parse().ok()).collect();
     assert!(numbers.len() > 100_000 && numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]));
     sandbox.holm(&["kill", "g"]).ok();
+}
+
+fn a_guest_commands_no_terminal_that_looks_at_it(sandbox: &mut Sandbox) {
+    let script =
+        r"printf 'begin \033[31mred\033[0m \033]0;title\007 \033[6n \233 end\n'; sleep 1000";
+    launch(sandbox, &[], script);
+    let text = sandbox.wait_for("the guest's words", || {
+        let text = command_bytes(sandbox.command().args(["logs", "g"]));
+        text.ends_with(b"end\r\n").then_some(text)
+    });
+    let sent = b"begin \x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b[6n \x9b end\r\n";
+    assert_eq!(text, sent, "a pipe gets what was written");
+    let shown = on_a_terminal(sandbox.command().args(["logs", "g"]));
+    assert_eq!(shown, "begin \x1b[31mred\x1b[0m ^[]0;title^G ^[[6n \\x9b end\r\n");
+    sandbox.holm(&["kill", "g"]).ok();
+}
+
+fn command_bytes(command: &mut std::process::Command) -> Vec<u8> {
+    let output = command.output().unwrap();
+    assert!(output.status.success());
+    output.stdout
+}
+
+/// What a command that ends writes to a terminal.
+fn on_a_terminal(command: &mut std::process::Command) -> String {
+    let (master, slave) = terminal::open("/dev/ptmx".as_ref()).unwrap();
+    let mut child = command.stdout(slave).spawn().unwrap();
+    // The command keeps a copy of the terminal until it is given another.
+    command.stdout(Stdio::null());
+    let mut bytes = Vec::new();
+    // Ends in EIO once everything was read.
+    let _ = std::io::Read::read_to_end(&mut std::fs::File::from(master), &mut bytes);
+    assert!(child.wait().unwrap().success());
+    String::from_utf8(bytes).unwrap()
 }
 
 fn init_reboots_and_powers_off(sandbox: &mut Sandbox) {

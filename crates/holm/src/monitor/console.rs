@@ -2,7 +2,7 @@
 
 use super::client::{Client, Message};
 use super::{Ended, Error};
-use crate::terminal::{Raw, write_all};
+use crate::terminal::{Harmless, Raw};
 use holm_sys::signal::Caught;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
@@ -25,7 +25,7 @@ pub struct Console<'a> {
     pub socket: &'a Path,
     /// Where keys come from; `None` only looks.
     pub input: Option<BorrowedFd<'a>>,
-    /// Where the guest's output goes.
+    /// Where the guest's output goes: as it is for who types, harmlessly for who only looks.
     pub output: BorrowedFd<'a>,
 }
 
@@ -56,8 +56,12 @@ impl Console<'_> {
             None => None,
         };
         let mut keys = Keys::new(raw.is_some());
+        let mut output = match self.input {
+            Some(_) => Harmless::raw(self.output),
+            None => Harmless::new(self.output),
+        };
         self.resize(client)?;
-        loop {
+        let left = loop {
             let mut fds =
                 vec![PollFd::new(client, PollFlags::IN), PollFd::new(&signals, PollFlags::IN)];
             fds.extend(self.input.as_ref().map(|input| PollFd::new(input, PollFlags::IN)));
@@ -67,14 +71,13 @@ impl Console<'_> {
             };
             let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
             if ready[0]
-                && let Some(left) = self.receive(client)?
+                && let Some(left) = receive(client, &mut output)?
             {
-                return Ok(left);
+                break left;
             }
+            let mut leave = false;
             while let Some(signal) = signals.next() {
-                if LEAVE.contains(&signal) {
-                    return Ok(Left::Detached);
-                }
+                leave |= LEAVE.contains(&signal);
                 if let (SIGCONT, Some(raw)) = (signal, &raw) {
                     raw.again()?;
                 }
@@ -82,19 +85,12 @@ impl Console<'_> {
                     self.resize(client)?;
                 }
             }
-            if ready.get(2) == Some(&true) && !self.send(client, &mut keys)? {
-                return Ok(Left::Detached);
+            if leave || ready.get(2) == Some(&true) && !self.send(client, &mut keys)? {
+                break Left::Detached;
             }
-        }
-    }
-
-    fn receive(&self, client: &Client) -> io::Result<Option<Left>> {
-        let taken = client.receive(|message| match message {
-            Message::Output(bytes) => write_all(self.output, bytes).map(|()| None),
-            Message::Ended(ended) => Ok(Some(Left::Ended(ended))),
-            Message::Hello(_) | Message::Other => Ok(None),
-        })?;
-        taken.unwrap_or(Ok(Some(Left::Dropped)))
+        };
+        output.finish()?;
+        Ok(left)
     }
 
     /// Sends what was typed; false when that was the wish to leave.
@@ -118,6 +114,15 @@ impl Console<'_> {
             _ => Ok(()),
         }
     }
+}
+
+fn receive(client: &Client, output: &mut Harmless<'_>) -> io::Result<Option<Left>> {
+    let taken = client.receive(|message| match message {
+        Message::Output(bytes) => output.write(bytes).map(|()| None),
+        Message::Ended(ended) => Ok(Some(Left::Ended(ended))),
+        Message::Hello(_) | Message::Other => Ok(None),
+    })?;
+    taken.unwrap_or(Ok(Some(Left::Dropped)))
 }
 
 /// `Ctrl-]`

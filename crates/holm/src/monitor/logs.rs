@@ -1,6 +1,6 @@
 //! Reading a guest's log, also while its monitor writes and turns it.
 
-use crate::terminal::write_all;
+use crate::terminal::Harmless;
 use rustix::fs::fstat;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
@@ -19,20 +19,21 @@ pub struct Logs<'a> {
     pub lines: Option<usize>,
     /// Goes on with what is written from now on, until the guest's folder or the reader is gone.
     pub follow: bool,
-    /// Where it goes.
+    /// Where it goes; if that is a terminal, harmlessly.
     pub output: BorrowedFd<'a>,
 }
 
 impl Logs<'_> {
     /// Writes the log. A reader that has gone is no error.
     pub fn run(&self) -> io::Result<()> {
-        match self.copy() {
+        let mut output = Harmless::new(self.output);
+        match self.copy(&mut output).and_then(|()| output.finish()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             result => result,
         }
     }
 
-    fn copy(&self) -> io::Result<()> {
+    fn copy(&self, output: &mut Harmless<'_>) -> io::Result<()> {
         // Before the first read, or what is written in between would be noticed late.
         let watch = self.follow.then(|| self.watch()).transpose()?;
         let mut log = self.open("log")?;
@@ -43,9 +44,9 @@ impl Logs<'_> {
         if let Some(log) = &mut log {
             log.read_to_end(&mut text)?;
         }
-        write_all(self.output, tail(&text, self.lines))?;
+        output.write(tail(&text, self.lines))?;
         match watch {
-            Some(watch) => self.follow(&watch, log),
+            Some(watch) => self.follow(&watch, log, output),
             None => Ok(()),
         }
     }
@@ -65,32 +66,38 @@ impl Logs<'_> {
         Ok(watch)
     }
 
-    fn follow(&self, watch: &OwnedFd, mut log: Option<File>) -> io::Result<()> {
+    fn follow(
+        &self,
+        watch: &OwnedFd,
+        mut log: Option<File>,
+        output: &mut Harmless<'_>,
+    ) -> io::Result<()> {
         loop {
             if !changed(watch)? {
                 return Ok(());
             }
             let current = self.open("log")?;
             // Only now: what was written to the old file before its turn comes first, and all of it.
-            self.rest(log.as_mut())?;
+            rest(log.as_mut(), output)?;
             match current {
                 // An open file would keep its removed folder, and the word of its end, from us.
                 None => log = None,
                 Some(current) if log.as_ref().is_some_and(|log| same(log, &current)) => {}
                 Some(mut current) => {
-                    self.rest(Some(&mut current))?;
+                    rest(Some(&mut current), output)?;
                     log = Some(current);
                 }
             }
         }
     }
+}
 
-    fn rest(&self, log: Option<&mut File>) -> io::Result<()> {
-        let Some(log) = log else { return Ok(()) };
-        let mut text = Vec::new();
-        log.read_to_end(&mut text)?;
-        write_all(self.output, &text)
-    }
+/// What was written to a log since it was last read.
+fn rest(log: Option<&mut File>, output: &mut Harmless<'_>) -> io::Result<()> {
+    let Some(log) = log else { return Ok(()) };
+    let mut text = Vec::new();
+    log.read_to_end(&mut text)?;
+    output.write(&text)
 }
 
 /// Waits for something to happen in the folder; false when the folder is gone.

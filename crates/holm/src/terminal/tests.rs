@@ -58,3 +58,46 @@ fn a_relay_ends_with_its_command_though_a_child_keeps_the_terminal() {
     let (text, status) = relayed("sleep 20 & echo done");
     assert_eq!((text.trim(), status), ("done", 0));
 }
+
+/// What a guest's bytes are on a terminal, at once and byte by byte.
+fn shown(bytes: &[u8]) -> String {
+    let mut filter = harmless::Filter::default();
+    let at_once = [filter.take(bytes), filter.finish()].concat();
+    let mut filter = harmless::Filter::default();
+    let mut one_by_one: Vec<u8> = bytes.chunks(1).flat_map(|byte| filter.take(byte)).collect();
+    one_by_one.extend(filter.finish());
+    assert_eq!(at_once, one_by_one);
+    String::from_utf8(at_once).unwrap()
+}
+
+#[test]
+fn text_and_colours_reach_a_terminal() {
+    for text in ["plain\ttext\n", "ä € 🦀 \u{301}\n", ""] {
+        assert_eq!(shown(text.as_bytes()), text);
+    }
+    assert_eq!(shown(b"line\r\r\nline\r\n"), "line\nline\n");
+    assert_eq!(shown(b"\x1b[1;31mred\x1b[0m\r\n"), "\x1b[1;31mred\x1b[0m\n");
+    assert_eq!(shown(b"\x1b[1;31mred\nnext"), "\x1b[1;31mred\x1b[0m\nnext");
+    assert_eq!(shown(b"\x1b[38:5:1mred"), "\x1b[38:5:1mred\x1b[0m");
+}
+
+#[test]
+fn commands_reach_no_terminal() {
+    let cases: [(&[u8], &str); 10] = [
+        (b"\x1b[2J\x1b[H", "^[[2J^[[H"),
+        (b"\x1b]0;title\x07", "^[]0;title^G"),
+        (b"\x1b[6n\x1bc", "^[[6n^[c"),
+        (b"\x1b[>4;1m\x1b[?1m", "^[[>4;1m^[[?1m"),
+        (b"over\rwritten\x08\x7f", "over^Mwritten^H^?"),
+        (b"\x9b2J \xc2\x9b2J", "\\x9b2J \\xc2\\x9b2J"),
+        (b"\xff\xe2\x82 cut", "\\xff\\xe2\\x82 cut"),
+        (b"end \x1b[3", "end ^[[3"),
+        (b"\x1b\x1b[31", "^[^[[31"),
+        (b"\0\x0e", "^@^N"),
+    ];
+    for (bytes, text) in cases {
+        assert_eq!(shown(bytes), text);
+    }
+    let long = [b"\x1b[".as_slice(), &b"1".repeat(100), b"m"].concat();
+    assert!(shown(&long).starts_with("^[[111"));
+}
