@@ -47,6 +47,20 @@ pub fn run(command: &mut Command, input: &[u8], limit: Duration) -> Outcome {
     Outcome { status, stdout: read(&stdout, "stdout"), stderr: read(&stderr, "stderr"), took, line }
 }
 
+/// What a command that ends well writes to a terminal.
+pub fn on_a_terminal(command: &mut Command) -> String {
+    let (master, slave) =
+        holm::terminal::open("/dev/ptmx".as_ref()).expect("this host has terminals");
+    let mut child = command.stdout(slave).spawn().expect("our own program");
+    // The command keeps a copy of the terminal until it is given another.
+    command.stdout(Stdio::null());
+    let mut bytes = Vec::new();
+    // Ends in EIO once everything was read.
+    let _ = std::fs::File::from(master).read_to_end(&mut bytes);
+    assert!(child.wait().expect("our own child").success(), "{}", describe(command));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn describe(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

@@ -1,9 +1,8 @@
 //! One line on the terminal for work that takes long.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 use crate::context::Context;
-use crate::term;
 
 /// A line that is written over and over, on standard error if that is a terminal.
 #[derive(Debug)]
@@ -21,15 +20,22 @@ impl Line {
     pub fn show(&mut self, text: &str) {
         if self.on {
             let columns = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(80, |w| w.ws_col);
-            let text: String = text.chars().take(usize::from(columns.max(20)) - 1).collect();
-            term::print_error(&format!("\r\x1b[K{text}"));
+            // A file of an archive has any name it likes.
+            let text = text.chars().filter(|c| !c.is_control());
+            let text: String = text.take(usize::from(columns.max(20)) - 1).collect();
+            put(&format!("\r\x1b[K{text}"));
         }
     }
 
     /// Takes the line away.
     pub fn clear(&mut self) {
         if self.on {
-            term::print_error("\r\x1b[K");
+            put("\r\x1b[K");
         }
     }
+}
+
+fn put(text: &str) {
+    // Nobody looks on if this fails.
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }

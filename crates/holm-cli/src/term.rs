@@ -1,6 +1,9 @@
 //! Text on a terminal: colours and tables.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use holm::terminal::Harmless;
 
 /// Bold red.
 pub const RED: &str = "1;31";
@@ -42,13 +45,18 @@ pub fn paint(text: &str, colour: &str, on: bool) -> String {
 
 /// Prints to standard output; a reader that has gone (`holm ls | head`) is no error.
 pub fn print(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    harmlessly(std::io::stdout().as_fd(), text);
 }
 
 /// Prints to standard error.
 pub fn print_error(text: &str) {
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    harmlessly(std::io::stderr().as_fd(), text);
+}
+
+/// A base, an archive or a guest may have chosen a part of the text.
+fn harmlessly(output: BorrowedFd<'_>, text: &str) {
+    let mut output = Harmless::new(output);
+    let _ = output.write(text.as_bytes()).and_then(|()| output.finish());
 }
 
 /// A cell of a table.

@@ -1,5 +1,6 @@
 //! Monitors and Holm's own init: consoles, logs, ends, and a monitor that is killed.
 
+use crate::command;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 use holm::monitor::Ended;
@@ -118,10 +119,10 @@ fn a_console_has_many_readers_and_takes_keys(sandbox: &mut Sandbox) {
     }
     let mut heard = Vec::new();
     sandbox.wait_for("all readers read", || {
-        let mut command = sandbox.command();
-        command.args(["console", "g"]);
+        let mut console = sandbox.command();
+        console.args(["console", "g"]);
         let limit = Duration::from_mins(1);
-        crate::command::run(&mut command, b"key\n", limit).ok();
+        command::run(&mut console, b"key\n", limit).ok();
         heard.extend(hear.try_iter());
         (heard.len() == 3).then_some(())
     });
@@ -160,7 +161,7 @@ fn a_guest_commands_no_terminal_that_looks_at_it(sandbox: &mut Sandbox) {
     });
     let sent = b"begin \x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b[6n \x9b end\r\n";
     assert_eq!(text, sent, "a pipe gets what was written");
-    let shown = on_a_terminal(sandbox.command().args(["logs", "g"]));
+    let shown = command::on_a_terminal(sandbox.command().args(["logs", "g"]));
     assert_eq!(shown, "begin \x1b[31mred\x1b[0m ^[]0;title^G ^[[6n \\x9b end\r\n");
     sandbox.holm(&["kill", "g"]).ok();
 }
@@ -169,19 +170,6 @@ fn command_bytes(command: &mut std::process::Command) -> Vec<u8> {
     let output = command.output().unwrap();
     assert!(output.status.success());
     output.stdout
-}
-
-/// What a command that ends writes to a terminal.
-fn on_a_terminal(command: &mut std::process::Command) -> String {
-    let (master, slave) = terminal::open("/dev/ptmx".as_ref()).unwrap();
-    let mut child = command.stdout(slave).spawn().unwrap();
-    // The command keeps a copy of the terminal until it is given another.
-    command.stdout(Stdio::null());
-    let mut bytes = Vec::new();
-    // Ends in EIO once everything was read.
-    let _ = std::io::Read::read_to_end(&mut std::fs::File::from(master), &mut bytes);
-    assert!(child.wait().unwrap().success());
-    String::from_utf8(bytes).unwrap()
 }
 
 fn init_reboots_and_powers_off(sandbox: &mut Sandbox) {

@@ -7,6 +7,7 @@ use rustix::fs::{CWD, FileType, Mode, XattrFlags, makedev, mknodat, setxattr};
 
 use super::listing::list;
 use super::{objects, stages, tool, view, work};
+use crate::command::on_a_terminal;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -16,7 +17,20 @@ pub const TESTS: &[Test] = &[
     test!(what_looks_like_an_escape_stays_inside),
     test!(folders_that_are_refused),
     test!(what_is_no_source),
+    test!(a_base_commands_no_terminal),
 ];
+
+fn a_base_commands_no_terminal(sandbox: &mut Sandbox) {
+    let tree = work(sandbox).join("tree");
+    fs::create_dir_all(tree.join("etc")).expect("a folder");
+    let name = "PRETTY_NAME=\"Fine\x1b[2J\x1b]0;title\x07 OS\"\n";
+    fs::write(tree.join("etc/os-release"), name).expect("a file");
+    let source = tree.to_string_lossy();
+    let shown = on_a_terminal(sandbox.command().args(["base", "import", "odd", &source]));
+    assert!(shown.contains("Fine^[[2J^[]0;title^G OS"), "{shown:?}");
+    let shown = on_a_terminal(sandbox.command().args(["base", "ls"]));
+    assert!(shown.contains("Fine^[[2J^[]0;title^G OS"), "{shown:?}");
+}
 
 /// One entry of a tar: its header, and its data padded.
 fn entry(kind: u8, name: &str, link: &str, data: &[u8]) -> Vec<u8> {
