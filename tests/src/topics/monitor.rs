@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     test!(an_adopted_guests_end_is_known).bases(&["busybox"]),
     test!(a_console_has_many_readers_and_takes_keys).bases(&["busybox"]),
     test!(a_log_is_bounded_and_turned).bases(&["busybox"]),
+    test!(a_log_is_followed_until_the_guest_has_ended).bases(&["busybox"]),
     test!(a_guest_commands_no_terminal_that_looks_at_it).bases(&["busybox"]),
     test!(init_reboots_and_powers_off).bases(&["busybox"]),
     test!(init_restarts_services_and_stops_them).bases(&["busybox"]),
@@ -149,6 +150,27 @@ fn a_log_is_bounded_and_turned(sandbox: &mut Sandbox) {
         text.lines().skip(1).map_while(|line| line.trim().parse().ok()).collect();
     assert!(numbers.len() > 100_000 && numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]));
     sandbox.holm(&["kill", "g"]).ok();
+}
+
+fn a_log_is_followed_until_the_guest_has_ended(sandbox: &mut Sandbox) {
+    let script = "echo run; until [ -e /go ]; do sleep 0.05; done; \
+                  [ -e /again ] || { touch /again; reboot; sleep 1000; }; echo the end";
+    launch(sandbox, &[], script);
+    let mut follow = sandbox.command();
+    let mut reader = follow.args(["logs", "-f", "g"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = reader.stdout.take().unwrap();
+    let mut seen = [0; 5];
+    std::io::Read::read_exact(&mut output, &mut seen).unwrap();
+    sandbox.holm(&["exec", "g", "--", "touch", "/go"]).ok();
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut output, &mut rest).unwrap();
+    assert_eq!((&seen, rest.as_str()), (b"run\r\n", "run\r\nthe end\r\n"), "a reboot is no end");
+    assert!(reader.wait().unwrap().success());
+    // It is stopped now: all of it, and no waiting.
+    let again = sandbox.holm(&["logs", "-f", "-n", "1", "g"]).ok();
+    assert_eq!(again.stdout, "the end\r\n");
+    assert_eq!(end(sandbox).to_string(), "exited 0");
+    sandbox.holm(&["rm", "g"]).ok();
 }
 
 fn a_guest_commands_no_terminal_that_looks_at_it(sandbox: &mut Sandbox) {

@@ -4,7 +4,7 @@ use std::io::stdout;
 use std::os::fd::AsFd;
 
 use clap::Args;
-use holm::monitor;
+use holm::{guest, monitor};
 
 use super::{Group, Outcome, Run, Verb};
 use crate::context::{self, Context};
@@ -22,7 +22,7 @@ pub const VERB: Verb =
 /// Arguments.
 #[derive(Debug, Args)]
 pub struct Logs {
-    /// Go on with what the guest writes from now on
+    /// Go on with what the guest writes, until it has ended
     #[arg(long, short)]
     follow: bool,
     /// Begin with the last LINES lines
@@ -37,10 +37,12 @@ impl Run for Logs {
         let pool = context.pool()?;
         let name = context::guest(&pool, &self.name)?;
         let output = stdout();
+        // A guest that was removed meanwhile writes no more.
+        let more = || guest::goes_on(&pool, &name).unwrap_or(false);
         let logs = monitor::Logs {
             folder: &pool.guest_dir(&name),
             lines: self.lines,
-            follow: self.follow,
+            follow: self.follow.then_some(&more),
             output: output.as_fd(),
         };
         match logs.run() {

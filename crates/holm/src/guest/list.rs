@@ -71,6 +71,15 @@ pub fn summary(pool: &Pool, name: &Name) -> Result<Summary> {
     })
 }
 
+/// Whether a guest runs, or will by itself.
+pub fn goes_on(pool: &Pool, name: &Name) -> Result<bool> {
+    let layout = Layout::probe()?;
+    sweep_one(pool, &layout, name)?;
+    // A monitor notes an end and whether another start follows in two steps, under this lock.
+    let _lock = pool.lock_guest(name)?;
+    Ok(look(pool, &layout, name)?.is_some_and(|guest| guest.status != Status::Stopped))
+}
+
 /// Looks without a lock: `ls` must not wait for a start that takes its time.
 fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
     let folder = pool.guest_dir(name).is_dir();

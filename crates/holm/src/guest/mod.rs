@@ -24,7 +24,7 @@ pub use create::create;
 pub use ended::ended;
 pub use error::Error;
 pub use folder::{config_path, configured, remove, rename};
-pub use list::{Status, Summary, list, summary};
+pub use list::{Status, Summary, goes_on, list, summary};
 pub use ready::wait_ready;
 pub use repair::watched;
 pub use run::{run, run_kept};

@@ -4,6 +4,7 @@ use crate::terminal::Harmless;
 use rustix::fs::fstat;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
@@ -11,14 +12,15 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
 /// A request for a guest's log.
-#[derive(Debug)]
+#[expect(missing_debug_implementations, reason = "a function has no Debug")]
 pub struct Logs<'a> {
     /// The guest's folder, which holds `log` and `log.1`.
     pub folder: &'a Path,
     /// Only so many of the last lines.
     pub lines: Option<usize>,
-    /// Goes on with what is written from now on, until the guest's folder or the reader is gone.
-    pub follow: bool,
+    /// Goes on with what is written from now on, for as long as this says that more may come and the
+    /// guest's folder and the reader are there. It is asked when something other than the log changes.
+    pub follow: Option<&'a dyn Fn() -> bool>,
     /// Where it goes; if that is a terminal, harmlessly.
     pub output: BorrowedFd<'a>,
 }
@@ -35,7 +37,8 @@ impl Logs<'_> {
 
     fn copy(&self, output: &mut Harmless<'_>) -> io::Result<()> {
         // Before the first read, or what is written in between would be noticed late.
-        let watch = self.follow.then(|| self.watch()).transpose()?;
+        let watch = self.follow.map(|_| self.watch()).transpose()?;
+        let more = self.more();
         let mut log = self.open("log")?;
         let mut text = Vec::new();
         if let Some(mut old) = self.open("log.1")? {
@@ -46,9 +49,14 @@ impl Logs<'_> {
         }
         output.write(tail(&text, self.lines))?;
         match watch {
-            Some(watch) => self.follow(&watch, log, output),
-            None => Ok(()),
+            Some(watch) if more => self.follow(&watch, log, output),
+            _ => Ok(()),
         }
+    }
+
+    /// Asked before the log is read: what was written before the end is read after it.
+    fn more(&self) -> bool {
+        self.follow.is_some_and(|more| more())
     }
 
     fn open(&self, name: &str) -> io::Result<Option<File>> {
@@ -60,8 +68,11 @@ impl Logs<'_> {
 
     fn watch(&self) -> io::Result<OwnedFd> {
         let watch = inotify::init(CreateFlags::CLOEXEC)?;
-        let what =
-            WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::ONLYDIR;
+        let what = WatchFlags::MODIFY
+            | WatchFlags::CREATE
+            | WatchFlags::MOVED_TO
+            | WatchFlags::DELETE
+            | WatchFlags::ONLYDIR;
         inotify::add_watch(&watch, self.folder, what)?;
         Ok(watch)
     }
@@ -73,9 +84,11 @@ impl Logs<'_> {
         output: &mut Harmless<'_>,
     ) -> io::Result<()> {
         loop {
-            if !changed(watch)? {
-                return Ok(());
-            }
+            let more = match changed(watch)? {
+                Change::Gone => return Ok(()),
+                Change::Log => true,
+                Change::Guest => self.more(),
+            };
             let current = self.open("log")?;
             // Only now: what was written to the old file before its turn comes first, and all of it.
             rest(log.as_mut(), output)?;
@@ -87,6 +100,9 @@ impl Logs<'_> {
                     rest(Some(&mut current), output)?;
                     log = Some(current);
                 }
+            }
+            if !more {
+                return Ok(());
             }
         }
     }
@@ -100,17 +116,32 @@ fn rest(log: Option<&mut File>, output: &mut Harmless<'_>) -> io::Result<()> {
     output.write(&text)
 }
 
-/// Waits for something to happen in the folder; false when the folder is gone.
-fn changed(watch: &OwnedFd) -> io::Result<bool> {
+/// What has happened in the guest's folder.
+#[derive(Clone, Copy)]
+enum Change {
+    Log,
+    Guest,
+    Gone,
+}
+
+/// Waits for something to happen.
+fn changed(watch: &OwnedFd) -> io::Result<Change> {
     let mut buffer = [MaybeUninit::uninit(); 4096];
     let mut events = inotify::Reader::new(watch, &mut buffer);
+    let mut change = Change::Log;
     loop {
-        let gone = events.next().map(|event| event.events().contains(ReadFlags::IGNORED));
-        match gone {
-            Ok(true) => return Ok(false),
-            Ok(false) if events.is_buffer_empty() => return Ok(true),
-            Ok(false) | Err(Errno::INTR) => {}
+        match events.next() {
+            Ok(event) if event.events().contains(ReadFlags::IGNORED) => return Ok(Change::Gone),
+            Ok(event)
+                if !matches!(event.file_name().map(CStr::to_bytes), Some(b"log" | b"log.1")) =>
+            {
+                change = Change::Guest;
+            }
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
+        }
+        if events.is_buffer_empty() {
+            return Ok(change);
         }
     }
 }

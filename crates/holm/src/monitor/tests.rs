@@ -96,7 +96,7 @@ fn a_log_is_followed_across_its_turn() {
     let folder = dir.clone();
     let following = std::thread::spawn(move || {
         let output = std::os::fd::AsFd::as_fd(&writer);
-        Logs { folder: &folder, lines: Some(1), follow: true, output }.run()
+        Logs { folder: &folder, lines: Some(1), follow: Some(&|| true), output }.run()
     });
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(reader));
     let mut next = || lines.next().unwrap().unwrap();
