@@ -2,6 +2,7 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=discard.ld");
     // The standard library would bring it along.
     println!("cargo:rustc-link-arg-bins=-lc");
     for arg in
@@ -9,4 +10,6 @@ fn main() {
     {
         println!("cargo:rustc-link-arg-bins={arg}");
     }
+    let folder = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    println!("cargo:rustc-link-arg-bins=-Wl,--no-eh-frame-hdr,-T,{folder}/discard.ld");
 }
