@@ -18,6 +18,10 @@ const SOURCES: &[(&str, &str)] = &[
         "debootstrap:trixie+systemd-sysv,dbus,libpam-systemd,iproute2,procps,cron,openssh-server",
     ),
     ("debian13-sysvinit", "debootstrap:trixie+sysvinit-core,cron,openssh-server"),
+    ("debian13-openrc", "debootstrap:trixie+openrc,cron,openssh-server"),
+    ("debian13-runit", "debootstrap:trixie+runit-init,cron,openssh-server"),
+    ("debian13-ifupdown", "debootstrap:trixie+ifupdown,dhcpcd-base"),
+    ("debian13-networkmanager", "debootstrap:trixie+network-manager"),
 ];
 
 /// A Debian base is fetched over the network.

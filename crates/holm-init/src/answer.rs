@@ -1,8 +1,11 @@
-//! Answers a guest that asks for its network by DHCP (RFC 2131, 3442) or router solicitation (RFC 4861, 8106).
+//! Answers a guest that asks for its network by DHCP (RFC 2131, 3442), router solicitation (RFC 4861, 8106) or `DHCPv6`.
 //!
 //! Pure and without a heap: the monitor reads a frame from its packet socket, [`answer`] writes the reply, the monitor
 //! writes that to the same socket. Everything in a frame comes from the guest: whatever does not fit gets no answer, and
 //! nothing here panics or loops on it.
+
+#[path = "answer/dhcp6.rs"]
+mod dhcp6;
 
 /// What a guest is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -13,7 +16,9 @@ pub struct AnswerConfig {
     pub guest_v4: [u8; 4],
     /// The router, reached directly.
     pub gateway_v4: [u8; 4],
-    /// The IPv6 router, a link-local address; all zeroes: solicitations are not answered.
+    /// The guest's IPv6 address, given as a /128.
+    pub guest_v6: [u8; 16],
+    /// The IPv6 router, a link-local address; all zeroes: nothing is answered by IPv6.
     pub gateway_v6: [u8; 16],
     /// Bytes.
     pub mtu: u16,
@@ -26,7 +31,7 @@ pub struct AnswerConfig {
 /// Room that the longest answer needs, bytes.
 pub const ANSWER_MAX: usize = 1024;
 /// Bytes of an [`AnswerConfig`].
-const LENGTH: usize = 6 + 4 + 4 + 16 + 2 + 12 + 48;
+const LENGTH: usize = 6 + 4 + 4 + 16 + 16 + 2 + 12 + 48;
 /// Characters of an [`AnswerConfig`] as text.
 pub const TEXT_LENGTH: usize = 2 * LENGTH;
 
@@ -36,9 +41,11 @@ impl AnswerConfig {
     pub fn to_text(self) -> [u8; TEXT_LENGTH] {
         let mut bytes = [0; LENGTH];
         let mut out = Writer { bytes: &mut bytes, length: 0 };
-        for part in [&self.host_mac[..], &self.guest_v4, &self.gateway_v4, &self.gateway_v6] {
+        for part in [&self.host_mac[..], &self.guest_v4, &self.gateway_v4] {
             out.put(part);
         }
+        out.put(&self.guest_v6);
+        out.put(&self.gateway_v6);
         out.put(&self.mtu.to_be_bytes());
         self.dns_v4.iter().for_each(|server| out.put(server));
         self.dns_v6.iter().for_each(|server| out.put(server));
@@ -66,6 +73,7 @@ impl AnswerConfig {
             host_mac: at.take()?,
             guest_v4: at.take()?,
             gateway_v4: at.take()?,
+            guest_v6: at.take()?,
             gateway_v6: at.take()?,
             mtu: u16::from_be_bytes(at.take()?),
             dns_v4: [at.take()?, at.take()?, at.take()?],
@@ -86,7 +94,7 @@ pub fn answer(frame: &[u8], config: &AnswerConfig, out: &mut [u8]) -> Option<usi
     let mut out = Writer { bytes: out, length: 0 };
     match at.take()? {
         [0x08, 0x00] => dhcp(at.0, asker, config, &mut out),
-        [0x86, 0xdd] => router(at.0, asker, config, &mut out),
+        [0x86, 0xdd] => ipv6(at.0, asker, config, &mut out),
         _ => None,
     }
 }
@@ -216,37 +224,72 @@ fn option(mut options: &[u8], wanted: u8) -> Option<&[u8]> {
     }
 }
 
+const ICMP: u8 = 58;
 const SOLICITATION: u8 = 133;
 const ADVERTISEMENT: u8 = 134;
 const ALL_NODES: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
+/// Who asked by IPv6.
+struct Asker {
+    mac: [u8; 6],
+    /// All zeroes: it has no address yet.
+    address: [u8; 16],
+}
+
 /// `packet` begins with the IPv6 header.
-///
-/// The advertisement has no prefix: the guest has its one address already, and another one would not be routed.
-fn router(packet: &[u8], asker: [u8; 6], config: &AnswerConfig, out: &mut Writer) -> Option<usize> {
-    let mut at = Reader(packet);
-    let _version_and_length: [u8; 6] = at.take()?;
-    // ICMPv6, from this link.
-    let [58, 255] = at.take()? else { return None };
-    let source: [u8; 16] = at.take()?;
-    let _destination: [u8; 16] = at.take()?;
-    let [SOLICITATION, 0] = at.take()? else { return None };
+fn ipv6(packet: &[u8], mac: [u8; 6], config: &AnswerConfig, out: &mut Writer) -> Option<usize> {
     if config.gateway_v6 == [0; 16] {
         return None;
     }
-    let named = source != [0; 16];
-    let destination = if named { source } else { ALL_NODES };
+    let mut at = Reader(packet);
+    let _version_and_length: [u8; 6] = at.take()?;
+    let next: [u8; 2] = at.take()?;
+    let asker = Asker { mac, address: at.take()? };
+    let _destination: [u8; 16] = at.take()?;
+    match next {
+        // ICMPv6, from this link; UDP.
+        [ICMP, 255] => router(at.0, &asker, config, out),
+        [17, _] => dhcp6::reply(at.0, &asker, config, out),
+        _ => None,
+    }
+}
 
-    out.put(if named { &asker } else { &[0x33, 0x33, 0, 0, 0, 1] });
+/// Writes the headers of an answer by IPv6 and returns where its IPv6 header begins.
+fn open(to: &Asker, next: u8, config: &AnswerConfig, out: &mut Writer) -> usize {
+    let named = to.address != [0; 16];
+    out.put(if named { &to.mac } else { &[0x33, 0x33, 0, 0, 0, 1] });
     out.put(&config.host_mac);
     out.put(&[0x86, 0xdd]);
     let ip = out.length;
-    out.put(&[0x60, 0, 0, 0, 0, 0, 58, 255]);
+    out.put(&[0x60, 0, 0, 0, 0, 0, next, 255]);
     out.put(&config.gateway_v6);
-    out.put(&destination);
-    let body = out.length;
-    // 64 hops, no flags (nothing more to be had by DHCPv6), a router for the longest time that the field holds.
-    out.put(&[ADVERTISEMENT, 0, 0, 0, 64, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0]);
+    out.put(if named { &to.address } else { &ALL_NODES });
+    ip
+}
+
+/// Fills in the length and the checksum, which stands so many bytes behind the IPv6 header that begins at `ip`.
+fn close(ip: usize, next: u8, checksum_at: usize, out: &mut Writer) -> Option<usize> {
+    let body = ip + 40;
+    let size = length(out.length.checked_sub(body)?)?;
+    out.set(ip + 4, size);
+    // The pseudo header: both addresses, length, protocol.
+    let addresses = sum(out.bytes.get(ip + 8..body)?);
+    let pseudo = u32::from(u16::from_be_bytes(size)) + u32::from(next) + addresses;
+    let sum = match checksum(pseudo, out.bytes.get(body..out.length)?) {
+        [0, 0] => [0xff; 2], // the same number, and UDP takes zero for none
+        sum => sum,
+    };
+    out.set(body + checksum_at, sum);
+    out.finish()
+}
+
+/// The advertisement has no prefix, because an address made of one would not be routed: the guest has its one address
+/// already, or asks for it by `DHCPv6`.
+fn router(body: &[u8], asker: &Asker, config: &AnswerConfig, out: &mut Writer) -> Option<usize> {
+    let [SOLICITATION, 0] = Reader(body).take()? else { return None };
+    let ip = open(asker, ICMP, config, out);
+    // 64 hops, addresses are to be had by DHCPv6, a router for the longest time that the field holds.
+    out.put(&[ADVERTISEMENT, 0, 0, 0, 64, 0x80, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0]);
     out.put(&[1, 1]);
     out.put(&config.host_mac);
     out.put(&[5, 1, 0, 0, 0, 0]);
@@ -259,13 +302,7 @@ fn router(packet: &[u8], asker: [u8; 6], config: &AnswerConfig, out: &mut Writer
         out.put(&[25, 1 + 2 * count, 0, 0, 0xff, 0xff, 0xff, 0xff]);
         servers.for_each(|server| out.put(server));
     }
-    let size = length(out.length.checked_sub(body)?)?;
-    out.set(ip + 4, size);
-    // The pseudo header: both addresses, length, protocol.
-    let pseudo = u32::from(u16::from_be_bytes(size)) + 58 + sum(out.bytes.get(ip + 8..body)?);
-    let sum = checksum(pseudo, out.bytes.get(body..out.length)?);
-    out.set(body + 2, sum);
-    out.finish()
+    close(ip, ICMP, 2, out)
 }
 
 fn length(bytes: usize) -> Option<[u8; 2]> {

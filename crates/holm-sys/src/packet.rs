@@ -1,4 +1,4 @@
-//! A packet socket that hears only what asks for an address: DHCP requests and IPv6 router solicitations.
+//! A packet socket that hears only what asks for an address: DHCP of both versions and IPv6 router solicitations.
 
 use std::mem::{size_of, size_of_val};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 
 /// Classic BPF over an Ethernet frame: 0 drops it, anything else keeps that many bytes.
-const FILTER: [libc::sock_filter; 16] = {
+const FILTER: [libc::sock_filter; 19] = {
     const LOAD_HALF: u16 = 0x28; // ldh [k]
     const LOAD_BYTE: u16 = 0x30; // ldb [k]
     const LOAD_HEADER_LENGTH: u16 = 0xb1; // ldxb 4*([k]&0xf)
@@ -21,17 +21,20 @@ const FILTER: [libc::sock_filter; 16] = {
         op(LOAD_HALF, 12, 0, 0),
         op(JUMP_EQUAL, 0x0800, 0, 7), // IPv4, else to IPv6
         op(LOAD_BYTE, 23, 0, 0),
-        op(JUMP_EQUAL, 17, 0, 10), // UDP
+        op(JUMP_EQUAL, 17, 0, 13), // UDP
         op(LOAD_HALF, 20, 0, 0),
-        op(JUMP_BITS, 0x1fff, 8, 0), // a later fragment has no ports
+        op(JUMP_BITS, 0x1fff, 11, 0), // a later fragment has no ports
         op(LOAD_HEADER_LENGTH, 14, 0, 0),
         op(LOAD_HALF_INDEXED, 16, 0, 0),
-        op(JUMP_EQUAL, 67, 6, 5),     // DHCP server
-        op(JUMP_EQUAL, 0x86dd, 0, 4), // IPv6
+        op(JUMP_EQUAL, 67, 9, 8),     // DHCP server
+        op(JUMP_EQUAL, 0x86dd, 0, 7), // IPv6
         op(LOAD_BYTE, 20, 0, 0),
-        op(JUMP_EQUAL, 58, 0, 2), // ICMPv6
+        op(JUMP_EQUAL, 58, 0, 2), // ICMPv6, else to UDP
         op(LOAD_BYTE, 54, 0, 0),
-        op(JUMP_EQUAL, 133, 1, 0), // router solicitation
+        op(JUMP_EQUAL, 133, 4, 3), // router solicitation
+        op(JUMP_EQUAL, 17, 0, 2),  // UDP
+        op(LOAD_HALF, 56, 0, 0),
+        op(JUMP_EQUAL, 547, 1, 0), // DHCPv6 server
         op(RETURN, 0, 0, 0),
         op(RETURN, 2048, 0, 0),
     ]
@@ -47,7 +50,7 @@ pub fn listen(interface: u32) -> Result<OwnedFd, Errno> {
     })?;
     // SAFETY: the kernel just returned this descriptor and nobody else has it.
     let socket = unsafe { OwnedFd::from_raw_fd(raw) };
-    let program = libc::sock_fprog { len: 16, filter: FILTER.as_ptr().cast_mut() };
+    let program = libc::sock_fprog { len: 19, filter: FILTER.as_ptr().cast_mut() };
     option(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
     option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32)?;
     // SAFETY: all zeroes is a valid sockaddr_ll.

@@ -7,6 +7,7 @@ mod doctor;
 mod guest;
 mod inits;
 mod machine;
+mod managers;
 mod monitor;
 mod net;
 mod security;
@@ -28,6 +29,7 @@ pub fn all() -> Vec<Test> {
         security::TESTS,
         systemd::TESTS,
         inits::TESTS,
+        managers::TESTS,
         &accidents::tests(),
         guest::life::TESTS,
         guest::limits::TESTS,

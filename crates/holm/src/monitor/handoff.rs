@@ -35,7 +35,7 @@ pub struct Handoff<'a> {
     pub console: Option<OwnedFd>,
     /// The reading end of the FIFO that a guest without a terminal writes to ([`super::output_fifo`]).
     pub output: Option<OwnedFd>,
-    /// The packet socket that answers the guest's DHCP and router solicitations (`net::responder`), and what to answer.
+    /// The packet socket that hears the guest ask for its network (`net::responder`), and what to answer.
     pub responder: Option<(OwnedFd, String)>,
 }
 

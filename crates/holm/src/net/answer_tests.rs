@@ -28,6 +28,7 @@ fn config() -> AnswerConfig {
         host_mac: [2, 0x68, 0x68, 1, 0, 9],
         guest_v4: [10, 97, 0, 9],
         gateway_v4: [169, 254, 1, 1],
+        guest_v6: [0xfd, 0, 0x68, 0x6f, 0x6c, 0x6d, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9],
         gateway_v6: [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
         mtu: 1400,
         dns_v4: [[192, 0, 2, 53], [192, 0, 2, 54], [0; 4]],
@@ -120,6 +121,14 @@ fn requests_are_acknowledged_or_refused() {
     assert_eq!(reply[42 + 16..42 + 20], [0; 4]);
 }
 
+/// 0xffff when the checksum of an IPv6 frame's body is right.
+fn checksum_of(frame: &[u8]) -> u16 {
+    let body = &frame[54..];
+    let length = u32::try_from(body.len()).unwrap();
+    let start = u32::from(frame[20]) + length + u32::from(internet_sum(&frame[22..54], 0));
+    internet_sum(body, start)
+}
+
 #[test]
 fn solicitation_gets_an_advertisement() {
     let reply = ask(&bytes(SOLICITATION)).unwrap();
@@ -128,10 +137,8 @@ fn solicitation_gets_an_advertisement() {
     assert_eq!(reply[22..38], config().gateway_v6);
     assert_eq!(reply[38..54], bytes(SOLICITATION)[22..38]);
     let body = &reply[54..];
-    assert_eq!((body[0], body[6], body[7]), (134, 0xff, 0xff));
-    let start =
-        58 + u32::try_from(body.len()).unwrap() + u32::from(internet_sum(&reply[22..54], 0));
-    assert_eq!(internet_sum(body, start), 0xffff, "checksum");
+    assert_eq!((body[0], body[5], body[6], body[7]), (134, 0x80, 0xff, 0xff));
+    assert_eq!(checksum_of(&reply), 0xffff);
     let mut options = &body[16..];
     let mut seen = Vec::new();
     while let [kind, units, ..] = options {
@@ -145,6 +152,54 @@ fn solicitation_gets_an_advertisement() {
 fn without_an_ipv6_gateway_there_is_no_advertisement() {
     let config = AnswerConfig { gateway_v6: [0; 16], ..config() };
     assert_eq!(answer(&bytes(SOLICITATION), &config, &mut [0; ANSWER_MAX]), None);
+    assert_eq!(answer(&message6(1, &[]), &config, &mut [0; ANSWER_MAX]), None);
+}
+
+/// A `DHCPv6` message of a type, with options.
+fn message6(kind: u8, options: &[u8]) -> Vec<u8> {
+    let head = "33330001000202686701000986dd60000000000011fffe80000000000000006867fffe010009ff0200000000000000000000000100020222022300000000";
+    [&bytes(head), &[kind, 1, 2, 3][..], options].concat()
+}
+
+fn option6(reply: &[u8], wanted: u8) -> Option<Vec<u8>> {
+    let mut rest = &reply[66..];
+    while let [_, code, _, length, tail @ ..] = rest {
+        let (value, tail) = tail.split_at(usize::from(*length));
+        if *code == wanted {
+            return Some(value.to_vec());
+        }
+        rest = tail;
+    }
+    None
+}
+
+const CLIENT: &str = "0001000a00030001026867010009";
+const GROUP: &str = "0003000c0000002a0000000000000000";
+
+#[test]
+fn dhcp6_gives_the_one_address() {
+    let asked = [bytes(CLIENT), bytes(GROUP)].concat();
+    for (kind, answered) in [(1, 2), (3, 7), (5, 7), (6, 7)] {
+        let reply = ask(&message6(kind, &asked)).unwrap();
+        assert_eq!(reply[..6], bytes("026867010009"));
+        assert_eq!(reply[22..38], config().gateway_v6);
+        assert_eq!(reply[54..58], bytes("02230222"), "ports");
+        assert_eq!(usize::from(u16::from_be_bytes([reply[58], reply[59]])), reply.len() - 54);
+        assert_eq!(checksum_of(&reply), 0xffff);
+        assert_eq!(reply[62..66], [answered, 1, 2, 3], "type and transaction");
+        assert_eq!(option6(&reply, 1), Some(bytes("00030001026867010009")));
+        assert_eq!(option6(&reply, 2), Some(bytes("00030001026868010009")));
+        let group = option6(&reply, 3).unwrap();
+        assert_eq!(group[..12], bytes("0000002affffffffffffffff"));
+        assert_eq!(group[12..16], bytes("00050018"));
+        assert_eq!(group[16..32], config().guest_v6);
+        assert_eq!(option6(&reply, 23), Some(config().dns_v6[0].to_vec()));
+    }
+    let reply = ask(&message6(11, &bytes(CLIENT))).unwrap();
+    assert_eq!((option6(&reply, 3), option6(&reply, 23).map(|dns| dns.len())), (None, Some(16)));
+    let of_another = [&asked[..], &bytes("0002000a00030001ffffffffffff")].concat();
+    assert_eq!(ask(&message6(3, &of_another)), None, "another server was chosen");
+    assert_eq!(ask(&message6(8, &asked)), None, "a release");
 }
 
 /// Every frame cut short, with every byte changed, and with the longest options, ends well.
@@ -154,7 +209,8 @@ fn nothing_in_a_frame_harms() {
     let reply = ask(&long).unwrap();
     assert_eq!(option(&reply, 61).unwrap(), [7; 255]);
     let unended = dhcp(&bytes("63825363350101ffff"));
-    for frame in [dhcp(&bytes(DISCOVER_OPTIONS)), bytes(SOLICITATION), long, unended] {
+    let six = message6(1, &[bytes(CLIENT), bytes(GROUP)].concat());
+    for frame in [dhcp(&bytes(DISCOVER_OPTIONS)), bytes(SOLICITATION), six, long, unended] {
         for length in 0..frame.len() {
             let _ = ask(&frame[..length]);
         }

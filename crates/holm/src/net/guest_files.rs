@@ -1,4 +1,5 @@
-//! Files that make a guest's own network manager keep the interface as Holm configured it.
+//! The file that makes networkd in a guest keep the interface as Holm configured it. `NetworkManager` keeps what it finds, and ifupdown
+//! leaves alone what its own files do not name.
 
 use std::fmt::Write;
 
@@ -6,7 +7,7 @@ use super::Plan;
 
 /// A systemd.network file for `eth0` (networkd of systemd 247 and newer): the same addresses and routes, and nothing else.
 ///
-/// Lay it over as /run/systemd/network/10-holm-eth0.network; a guest's own file of that name in /etc wins.
+/// Lay it over as /run/systemd/network/10-holm.network; a guest's own file of that name in /etc wins.
 pub fn networkd_unit(plan: &Plan) -> String {
     let v4 = plan.guest_v4;
     let mut text = format!(
@@ -26,25 +27,6 @@ pub fn networkd_unit(plan: &Plan) -> String {
         let _ = write!(
             text,
             "\n[Address]\nAddress={v6}/128\nDuplicateAddressDetection=none\n\n[Route]\nGateway={}\nGatewayOnLink=yes\n",
-            plan.gateway_v6
-        );
-    }
-    text
-}
-
-/// An interfaces(5) file: `manual`, because ifupdown's `static` fails on an address that is there already.
-///
-/// Lay it over as /etc/network/interfaces.d/holm.
-pub fn ifupdown(plan: &Plan) -> String {
-    let (v4, gateway) = (plan.guest_v4, plan.gateway_v4);
-    let mut text = format!(
-        "# Written by Holm at every start.\nauto eth0\niface eth0 inet manual\n  up ip link set eth0 up\n  up ip address replace {v4}/32 dev eth0\n  \
-         up ip route replace {gateway}/32 dev eth0 scope link\n  up ip route replace default via {gateway} dev eth0 onlink\n"
-    );
-    if let Some(v6) = plan.guest_v6 {
-        let _ = write!(
-            text,
-            "iface eth0 inet6 manual\n  up ip -6 address replace {v6}/128 dev eth0 nodad\n  up ip -6 route replace default via {} dev eth0 onlink\n",
             plan.gateway_v6
         );
     }

@@ -24,7 +24,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 pub use error::Error;
 pub use foreign::{Blocker, blockers};
-pub use guest_files::{ifupdown, networkd_unit};
+pub use guest_files::networkd_unit;
 pub use plan::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, Plan, plan};
 
 use crate::config::NetMode;
@@ -119,7 +119,7 @@ pub fn answer_text(plan: &Plan) -> String {
     plan.answer().to_text().map(char::from).iter().collect()
 }
 
-/// The socket on which the monitor hears DHCP requests and router solicitations of a private guest, and answers them.
+/// The socket on which the monitor hears a private guest ask by DHCP, router solicitation and `DHCPv6`, and answers.
 pub fn responder(plan: &Plan) -> Result<Option<OwnedFd>, Error> {
     if plan.mode != NetMode::Private {
         return Ok(None);

@@ -194,12 +194,13 @@ impl Plan {
         Ipv6Addr::new(0xfe80, 0, 0, 0, last[0], last[1], last[2], last[3])
     }
 
-    /// What a guest is told that asks by DHCP or router solicitation. Of the name servers, three of each family.
+    /// What a guest is told that asks by DHCP, router solicitation or `DHCPv6`. Of the name servers, three of each family.
     pub fn answer(&self) -> AnswerConfig {
         let mut answer = AnswerConfig {
             host_mac: self.host_mac(),
             guest_v4: self.guest_v4.octets(),
             gateway_v4: self.gateway_v4.octets(),
+            guest_v6: self.guest_v6.map_or([0; 16], |v6| v6.octets()),
             gateway_v6: if self.guest_v6.is_some() { self.gateway_v6.octets() } else { [0; 16] },
             mtu: u16::try_from(self.mtu).unwrap_or(u16::MAX),
             ..AnswerConfig::default()

@@ -1,0 +1,98 @@
+//! `DHCPv6` (RFC 8415): the guest's one address, which no prefix of an advertisement could tell, and the name servers.
+
+use super::{AnswerConfig, Asker, Reader, Writer, close, open};
+
+const SOLICIT: u8 = 1;
+const ADVERTISE: u8 = 2;
+const REQUEST: u8 = 3;
+const RENEW: u8 = 5;
+const REBIND: u8 = 6;
+const REPLY: u8 = 7;
+const INFORMATION: u8 = 11;
+
+const CLIENT: u16 = 1;
+const SERVER: u16 = 2;
+const ADDRESSES: u16 = 3;
+const DNS: u16 = 23;
+
+/// For ever, as a lifetime and as the time after which a client asks again.
+const FOREVER: [u8; 4] = [0xff; 4];
+const UDP: u8 = 17;
+/// A server's name begins so: it is made of its link's address (3) on an Ethernet (1).
+const ETHERNET: [u8; 4] = [0, 3, 0, 1];
+
+/// `udp` begins with the UDP header.
+pub fn reply(udp: &[u8], asker: &Asker, config: &AnswerConfig, out: &mut Writer) -> Option<usize> {
+    let mut at = Reader(udp);
+    // From port 546 to port 547, by somebody who can be answered.
+    let [2, 0x22, 2, 0x23] = at.take()? else { return None };
+    if asker.address == [0; 16] {
+        return None;
+    }
+    let _length_and_checksum: [u8; 4] = at.take()?;
+    let [kind, transaction @ ..]: [u8; 4] = at.take()?;
+    let kind = match kind {
+        SOLICIT => ADVERTISE,
+        REQUEST | RENEW | REBIND | INFORMATION => REPLY,
+        _ => return None,
+    };
+    let options = at.0;
+    if option(options, SERVER)
+        .is_some_and(|named| named.strip_prefix(&ETHERNET) != Some(&config.host_mac))
+    {
+        return None;
+    }
+    let start = open(asker, UDP, config, out);
+    let body = out.length;
+    out.put(&[2, 0x23, 2, 0x22, 0, 0, 0, 0, kind]);
+    out.put(&transaction);
+    if let Some(client) = option(options, CLIENT) {
+        put(CLIENT, client, out);
+    }
+    out.put(&[0, 2, 0, 10]);
+    out.put(&ETHERNET);
+    out.put(&config.host_mac);
+    // A client that asks for information only names no group of addresses.
+    if let Some(group) = option(options, ADDRESSES).and_then(|group| group.get(..4)) {
+        out.put(&[0, 3, 0, 40]);
+        out.put(group);
+        out.put(&FOREVER);
+        out.put(&FOREVER);
+        out.put(&[0, 5, 0, 24]);
+        out.put(&config.guest_v6);
+        out.put(&FOREVER);
+        out.put(&FOREVER);
+    }
+    let [high, low] = DNS.to_be_bytes();
+    let servers = config.dns_v6.iter().filter(|server| **server != [0; 16]);
+    let count = u8::try_from(servers.clone().count()).unwrap_or(0);
+    if count > 0 {
+        out.put(&[high, low, 0, count * 16]);
+        servers.for_each(|server| out.put(server));
+    }
+    let size = super::length(out.length.checked_sub(body)?)?;
+    out.set(body + 4, size);
+    close(start, UDP, 6, out)
+}
+
+fn put(code: u16, value: &[u8], out: &mut Writer) {
+    if let Some(length) = super::length(value.len()) {
+        out.put(&code.to_be_bytes());
+        out.put(&length);
+        out.put(value);
+    }
+}
+
+/// The value of an option.
+fn option(mut options: &[u8], wanted: u16) -> Option<&[u8]> {
+    loop {
+        let mut at = Reader(options);
+        let code = u16::from_be_bytes(at.take()?);
+        let length = usize::from(u16::from_be_bytes(at.take()?));
+        let value = at.0.get(..length)?;
+        if code == wanted {
+            return Some(value);
+        }
+        options = at.0.get(length..)?;
+    }
+}

@@ -1,0 +1,137 @@
+//! Guests in which a network manager of their own runs: what Holm has set stays, and who asks is told the same.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::options::Lane;
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+/// Why these run on the host only.
+const SLOW: &str =
+    "an emulated machine takes minutes for each systemd guest, and what differs is in the guest";
+
+pub const TESTS: &[Test] = &[
+    test!(networkd_keeps_what_is_there).bases(&["debian13"]).not_in(Lane::Vm, SLOW),
+    test!(networkd_may_ask).bases(&["debian13"]).not_in(Lane::Vm, SLOW),
+    test!(ifupdown_keeps_what_is_there).bases(&["debian13-ifupdown"]).not_in(Lane::Vm, SLOW),
+    test!(ifupdown_may_ask).bases(&["debian13-ifupdown"]).not_in(Lane::Vm, SLOW),
+    test!(networkmanager_keeps_what_is_there)
+        .bases(&["debian13-networkmanager"])
+        .not_in(Lane::Vm, SLOW),
+    test!(networkmanager_may_ask).bases(&["debian13-networkmanager"]).not_in(Lane::Vm, SLOW),
+];
+
+const SERVERS: [&str; 2] = ["192.0.2.53", "2001:db8::53"];
+
+fn launch(sandbox: &Sandbox, base: &str) {
+    let dns = format!("net.dns={}", SERVERS.join(","));
+    sandbox.holm(&["launch", "g", "--base", base, "--set", &dns, "--wait"]).ok();
+}
+
+fn shell(sandbox: &Sandbox, script: &str) -> String {
+    sandbox.holm(&["exec", "g", "--", "sh", "-c", script]).ok().stdout
+}
+
+/// What `shell` prints once that pleases `right`; the kernel and a manager settle in their own time.
+fn settles(sandbox: &Sandbox, script: &str, right: impl Fn(&str) -> bool) {
+    sandbox.wait_for(script, || right(&shell(sandbox, script)).then_some(()));
+}
+
+/// The guest has what Holm has decided for it, and answers there; then it ends.
+fn is_as_decided(sandbox: &Sandbox) {
+    let status: Value = sandbox.holm(&["status", "g", "--json"]).ok().json();
+    let address = |key: &str| status["state"]["net"][key].as_str().expect("an address").to_owned();
+    let (v4, v6) = (address("guest_v4"), address("guest_v6"));
+    let is_one_line = |text: &str, word: &str| text.lines().count() == 1 && text.contains(word);
+    settles(sandbox, "ip -4 -o address show dev eth0", |text| {
+        is_one_line(text, &format!(" {v4}/32 "))
+    });
+    settles(sandbox, "ip -6 -o address show dev eth0 scope global -tentative", |text| {
+        is_one_line(text, &format!(" {v6}/128 "))
+    });
+    settles(sandbox, "ip -4 route show default", |text| is_one_line(text, " via 169.254.1.1 "));
+    settles(sandbox, "ip -6 route show default", |text| is_one_line(text, " via fe80::1 "));
+    let resolver = shell(sandbox, "cat /etc/resolv.conf");
+    for server in SERVERS {
+        assert!(resolver.contains(&format!("nameserver {server}\n")), "{resolver}");
+    }
+    for address in [v4, v6] {
+        let address: IpAddr = address.parse().expect("an address");
+        sandbox.wait_for(&format!("{address} answers"), || answers(address).then_some(()));
+    }
+    sandbox.holm(&["rm", "--force", "g"]).ok();
+}
+
+/// Whether a system answers there: a port that nobody serves is refused by it, and by nobody in its place.
+fn answers(address: IpAddr) -> bool {
+    let port = SocketAddr::new(address, 9);
+    TcpStream::connect_timeout(&port, Duration::from_secs(2))
+        .is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+}
+
+const WAIT_ONLINE: &str =
+    "/usr/lib/systemd/systemd-networkd-wait-online --interface=eth0 --timeout=20";
+
+fn networkd_keeps_what_is_there(sandbox: &mut Sandbox) {
+    launch(sandbox, "debian13");
+    shell(sandbox, "systemctl enable systemd-networkd");
+    sandbox.holm(&["restart", "--wait", "g"]).ok();
+    shell(sandbox, WAIT_ONLINE);
+    settles(sandbox, "networkctl status eth0", |text| {
+        text.contains("(configured)") && text.contains("/run/systemd/network/10-holm.network")
+    });
+    is_as_decided(sandbox);
+}
+
+fn networkd_may_ask(sandbox: &mut Sandbox) {
+    launch(sandbox, "debian13");
+    shell(
+        sandbox,
+        "printf '[Match]\nName=eth0\n[Network]\nDHCP=yes\nIPv6AcceptRA=yes\n' >/etc/systemd/network/10-holm.network
+        systemctl enable systemd-networkd",
+    );
+    sandbox.holm(&["restart", "--wait", "g"]).ok();
+    shell(sandbox, WAIT_ONLINE);
+    settles(sandbox, "ip route show default", |text| text.contains("proto dhcp"));
+    settles(sandbox, "ip -6 route show default", |text| text.contains("proto ra"));
+    is_as_decided(sandbox);
+}
+
+fn ifupdown_keeps_what_is_there(sandbox: &mut Sandbox) {
+    launch(sandbox, "debian13-ifupdown");
+    shell(sandbox, "systemctl is-active networking");
+    is_as_decided(sandbox);
+}
+
+/// By dhcpcd, which asks for all of it: DHCP, router solicitation, `DHCPv6`.
+fn ifupdown_may_ask(sandbox: &mut Sandbox) {
+    launch(sandbox, "debian13-ifupdown");
+    let script = "printf 'auto eth0\niface eth0 inet dhcp\n' >/etc/network/interfaces.d/eth0";
+    shell(sandbox, script);
+    sandbox.holm(&["restart", "--wait", "g"]).ok();
+    shell(sandbox, "systemctl is-active networking");
+    settles(sandbox, "ip route show default", |text| text.contains("proto dhcp"));
+    settles(sandbox, "cat /etc/resolv.conf", |text| {
+        SERVERS.iter().all(|server| text.contains(server))
+    });
+    is_as_decided(sandbox);
+}
+
+fn networkmanager_keeps_what_is_there(sandbox: &mut Sandbox) {
+    launch(sandbox, "debian13-networkmanager");
+    shell(sandbox, "nm-online -s -q -t 20");
+    let state = shell(sandbox, "nmcli -g GENERAL.STATE device show eth0");
+    assert!(state.contains("connected (externally)"), "{state}");
+    is_as_decided(sandbox);
+}
+
+fn networkmanager_may_ask(sandbox: &mut Sandbox) {
+    launch(sandbox, "debian13-networkmanager");
+    shell(sandbox, "nm-online -s -q -t 20 && nmcli connection up 'Wired connection 1'");
+    settles(sandbox, "ip route show default", |text| text.contains("proto dhcp"));
+    is_as_decided(sandbox);
+}
