@@ -81,10 +81,7 @@ impl Options {
             changes.extend(keys.iter().map(|key| Change::add("ssh.keys", key)));
         }
         if !command.is_empty() {
-            let words: Vec<serde_json::Value> = command.iter().map(|w| w.as_str().into()).collect();
-            // A list of strings reads the same in JSON and in TOML, but for one escape.
-            let list = serde_json::Value::from(words).to_string().replace('\x7f', "\\u007f");
-            changes.push(Change::set("command", &list));
+            changes.push(Change::items("command", command));
         }
         for change in &self.set {
             changes.push(Change::parse(change)?);

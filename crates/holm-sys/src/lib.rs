@@ -10,6 +10,8 @@ pub mod bare;
 #[cfg(feature = "std")]
 pub mod exec;
 #[cfg(feature = "std")]
+pub mod in_place;
+#[cfg(feature = "std")]
 pub mod in_vain;
 #[cfg(feature = "std")]
 pub mod mount;

@@ -19,6 +19,7 @@ pub const TESTS: &[Test] = &[
     test!(dev_and_ids_and_net_are_its_own).bases(&["busybox"]),
     test!(hogs_are_bounded).bases(&["busybox"]),
     test!(inotify_instances_are_per_guest).bases(&["busybox"]),
+    test!(the_first_process_shows_nothing).bases(&["busybox"]),
     test!(a_32_bit_guest_says_so).bases(&["busybox"]),
 ];
 
@@ -163,4 +164,19 @@ fn a_32_bit_guest_says_so(sandbox: &mut Sandbox) {
 
 fn first_number(text: &str) -> u32 {
     text.split(' ').next().and_then(|word| word.trim().parse().ok()).unwrap_or(0)
+}
+
+/// In a guest for one command process 1 is a copy of the launcher: whose command line, memory and descriptors are none
+/// of the guest's business, in its own and in a user namespace below.
+fn the_first_process_shows_nothing(sandbox: &mut Sandbox) {
+    let look = "tr '\\0' ' ' </proc/1/cmdline; echo; cat /proc/1/comm
+        for secret in environ maps mem auxv exe fd/1 map_files/; do
+            cat /proc/1/$secret >/dev/null && echo shows $secret
+            unshare -U -r cat /proc/1/$secret >/dev/null && echo shows $secret to users
+        done; ls /proc/1/fd; true";
+    let args = ["run", "--base", "busybox", "--net", "none", "--env", "WORD=secret"];
+    let outcome = sandbox.holm(&[&args[..], &["--", "/bin/sh", "-c", look]].concat()).ok();
+    let lines: Vec<&str> = outcome.stdout.lines().map(str::trim_end).collect();
+    assert_eq!(lines, ["init", "init"], "{outcome}");
+    assert_eq!(outcome.stderr.matches("denied").count(), 15, "{outcome}");
 }

@@ -40,7 +40,7 @@ impl Command {
 /// Starts `args` as the leader of a session, with the console as its terminal or nothing to read.
 pub fn start(args: Args, terminal: bool) -> Option<i32> {
     let child = bare::spawn(|| {
-        bare::default_all();
+        bare::release_all();
         let _ = setsid();
         if terminal {
             // No terminal, no controlling terminal.

@@ -1,10 +1,9 @@
 //! Making, replacing and ending processes.
 
 use super::Args;
-use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::{ManuallyDrop, size_of};
-use core::ptr::null;
+use core::ptr::{null, with_exposed_provenance_mut};
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 
@@ -31,14 +30,6 @@ pub fn abort() -> ! {
 /// What a child that has executed nothing yet may use of the stack.
 const CHILD_STACK: usize = 16 << 10;
 
-#[repr(C, align(4096))]
-struct Stack(UnsafeCell<[u8; CHILD_STACK]>);
-
-// SAFETY: one child at a time runs on it, and this program has one thread.
-unsafe impl Sync for Stack {}
-
-static STACK: Stack = Stack(UnsafeCell::new([0; CHILD_STACK]));
-
 /// Starts a child that runs `child` and ends with its result; returns the child's pid, once it has executed something or ended.
 ///
 /// Until then the child shares this program's memory, as with vfork, on a stack of its own: what `child` changes is changed here.
@@ -49,18 +40,28 @@ pub fn spawn<F: FnOnce() -> i32>(child: F) -> Result<i32, Errno> {
         exit(child())
     }
     let mut child = ManuallyDrop::new(child);
-    let stack = STACK.0.get();
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: the parent stands still until the child has executed or ended, so `child` outlives its use and nobody
-    // else uses the stack, of which the child starts at the upper end; descriptors and signal actions are copies.
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping, which the child has to itself, from the upper end on. The parent stands still until the
+    // child has executed or ended, so `child` and the mapping outlive their use; descriptors and signal actions are copies.
     let pid = unsafe {
-        let top = stack.cast::<u8>().add(CHILD_STACK).cast::<c_void>();
-        libc::clone(run::<F>, top, flags, (&raw mut child).cast())
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // By number: musl's function is larger, and brings more with it.
+        let stack = libc::syscall(libc::SYS_mmap, 0, CHILD_STACK, access, kind, -1, 0);
+        if stack < 0 {
+            return Err(errno());
+        }
+        let top = with_exposed_provenance_mut::<c_void>(stack as usize + CHILD_STACK);
+        let pid = libc::clone(run::<F>, top, flags, (&raw mut child).cast());
+        let error = errno();
+        // An init keeps no page for what is done.
+        libc::syscall(libc::SYS_munmap, stack, CHILD_STACK);
+        if pid < 0 {
+            return Err(error);
+        }
+        pid
     };
-    let result = if pid < 0 { Err(errno()) } else { Ok(pid) };
-    // SAFETY: whole pages of a static array that nobody uses now; they read as zero afterwards. An init keeps no page for what is done.
-    unsafe { libc::madvise(stack.cast(), CHILD_STACK, libc::MADV_DONTNEED) };
-    result
+    Ok(pid)
 }
 
 /// Replaces the program by the one at `path` with the present environment; returns only when that fails.

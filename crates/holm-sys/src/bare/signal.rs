@@ -26,14 +26,10 @@ pub fn catch(signals: &[i32]) {
     }
 }
 
-/// Every signal unblocked and, but for SIGKILL and SIGSTOP, of default effect: what a child should find.
-pub fn default_all() {
-    // SAFETY: an all-zero action is SIG_DFL, an all-zero set is empty.
+/// Lets every signal in again, for a child. Their effects are the default ones as long as nothing is caught.
+pub fn release_all() {
+    // SAFETY: an all-zero set is empty.
     unsafe {
-        let action: libc::sigaction = zeroed();
-        for signal in 1..=64 {
-            libc::sigaction(signal, &raw const action, null_mut());
-        }
         let none: libc::sigset_t = zeroed();
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, null_mut());
     }

@@ -29,20 +29,20 @@ fn assemble(changes: &[Change]) -> Option<Config> {
         if key.variable(name).contains('.') {
             return None;
         }
-        let there = given.iter_mut().find(|(_, known, _)| *known == name);
-        match (&change.op, there) {
-            (Op::Set(text), there) => {
-                let new = checked(key, &value(key, text).ok()?)?;
-                match there {
-                    Some((.., items)) => *items = new,
-                    None => given.push((key, name, new)),
-                }
-            }
-            (Op::Add(text), there) if key.kind.is_list() && !text.contains('\0') => match there {
-                Some((.., items)) => items.push(text.clone()),
-                None => given.push((key, name, vec![text.clone()])),
-            },
+        let there = given.iter().position(|(_, known, _)| *known == name);
+        let at = there.unwrap_or_else(|| {
+            given.push((key, name, Vec::new()));
+            given.len() - 1
+        });
+        let items = &mut given[at].2;
+        match &change.op {
+            Op::Set(text) => *items = checked(key, &value(key, text).ok()?)?,
+            Op::Items(new) if key.kind.is_list() => items.clone_from(new),
+            Op::Add(text) if key.kind.is_list() => items.push(text.clone()),
             _ => return None,
+        }
+        if items.iter().any(|item| item.contains('\0')) {
+            return None;
         }
     }
     let mut config = Config::default();
@@ -65,6 +65,5 @@ fn checked(key: &Key, value: &Value) -> Option<Vec<String>> {
         Kind::Order => value.is_bool() || value.is_integer() || value.is_str(),
         _ => value.is_integer() || value.is_float() || value.is_str(),
     };
-    let items = items(value).filter(|_| fits)?;
-    items.iter().all(|item| !item.contains('\0')).then_some(items)
+    items(value).filter(|_| fits)
 }

@@ -23,6 +23,8 @@ pub struct Change {
 pub enum Op {
     /// Give it this value. A list's items stand between commas, or in TOML's brackets.
     Set(String),
+    /// Give a list these items.
+    Items(Vec<String>),
     /// Put one more item into a list.
     Add(String),
     /// Take an item out of a list.
@@ -52,6 +54,11 @@ impl Change {
         Self { key: key.to_owned(), op: Op::Set(value.to_owned()) }
     }
 
+    /// Gives the list `key` these items.
+    pub fn items(key: &str, items: &[String]) -> Self {
+        Self { key: key.to_owned(), op: Op::Items(items.to_vec()) }
+    }
+
     /// Puts an item into the list `key`.
     pub fn add(key: &str, value: &str) -> Self {
         Self { key: key.to_owned(), op: Op::Add(value.to_owned()) }
@@ -71,6 +78,7 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.op {
             Op::Set(value) => write!(f, "{}={value}", self.key),
+            Op::Items(items) => write!(f, "{}={items:?}", self.key),
             Op::Add(value) => write!(f, "{}+={value}", self.key),
             Op::Remove(value) => write!(f, "{}-={value}", self.key),
             Op::Unset => write!(f, "unset {}", self.key),
@@ -113,6 +121,12 @@ fn apply(document: &mut DocumentMut, change: &Change) -> Result<(), Error> {
             let value = value(key, text).map_err(|e| change.error(e))?;
             let checked = items(&value).ok_or_else(|| change.error("lists hold strings only"))?;
             check(key, change, &checked)?;
+            *slot(document, &path, change)? = kept(value, document_value(document, &path));
+        }
+        Op::Items(items) => {
+            list_only(key, change)?;
+            check(key, change, items)?;
+            let value = Value::Array(items.iter().map(String::as_str).collect());
             *slot(document, &path, change)? = kept(value, document_value(document, &path));
         }
         Op::Add(text) => {

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
 use holm_sys::exec::cloexec_from;
+use holm_sys::in_place::go_on_as;
 use holm_sys::process::{self, duplicate_to, flags};
 use holm_sys::seccomp::Instruction;
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -13,7 +14,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::report::{Guest, Step};
-use super::{Error, Result, Spec, one_cpu};
+use super::{Error, Result, Spec, minimal, one_cpu};
 use crate::config::{Arch, Security};
 use crate::security;
 use crate::terminal::{Terminals, is_master, slave};
@@ -39,6 +40,8 @@ pub struct Init {
     pub security: Security,
     /// It is killed when the launcher ends, however that ends.
     pub dies_with_launcher: bool,
+    /// Holm's minimal init, without executing its file: `program` is not looked at.
+    pub in_place: bool,
 }
 
 /// What init's descriptors 0 to 2 are.
@@ -142,6 +145,10 @@ fn prepare(
     let kernel = |step| move |error: security::Error| (step, error.into_kernel());
     security::install(&program.filter).map_err(kernel(Step::Filter))?;
     security::apply_caps(program.bound).map_err(kernel(Step::Capabilities))?;
+    if init.in_place {
+        let _ = rustix::thread::set_name(c"init");
+        return Err((Step::Exec, go_on_as(&program.argv, &program.env, minimal::run)));
+    }
     let argv: Vec<&CStr> = program.argv.iter().map(CString::as_c_str).collect();
     let env: Vec<&CStr> = program.env.iter().map(CString::as_c_str).collect();
     Err((Step::Exec, process::exec(CWD, &program.path, &argv, &env)))

@@ -25,6 +25,8 @@
 mod child;
 mod error;
 mod guise;
+#[path = "../../../holm-init/src/init/mod.rs"]
+mod minimal;
 mod namespaces;
 mod one_cpu;
 mod report;

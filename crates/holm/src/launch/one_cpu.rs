@@ -1,4 +1,5 @@
-use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use holm_sys::process::current_cpu;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The launcher on the CPU that it happens to run on, until dropped; what it clones stays there too.
 ///
@@ -13,9 +14,9 @@ impl OneCpu {
     /// Stays here. Where that is refused nothing is lost but time.
     pub fn stay() -> Self {
         let before = sched_getaffinity(None).ok();
-        if before.is_some() {
+        if let (Some(_), Ok(cpu)) = (&before, current_cpu()) {
             let mut here = CpuSet::new();
-            here.set(sched_getcpu());
+            here.set(cpu);
             let _ = sched_setaffinity(None, &here);
         }
         Self { before }

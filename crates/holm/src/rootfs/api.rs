@@ -29,7 +29,7 @@ const QUIET: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
 /// The caller has joined the ipc, cgroup and network namespaces of the guest's init, still has its
 /// own mount namespace, and hands in init's pid namespace.
 pub fn mount_api(tree: &Tree, pid_namespace: BorrowedFd<'_>, api: &Api<'_>) -> Result<()> {
-    attach_proc(tree, pid_namespace, Path::new("/proc"))?;
+    attach_proc(tree, pid_namespace)?;
     let sys = if api.host_network {
         host_sys()?
     } else {
@@ -45,12 +45,20 @@ pub fn mount_api(tree: &Tree, pid_namespace: BorrowedFd<'_>, api: &Api<'_>) -> R
 
     // The kernel lets a process mount proc or sysfs only where it already sees one that nothing
     // covers: without these, containers in the guest and units with ProtectProc= could not start.
-    attach_proc(tree, pid_namespace, Path::new("/dev/.holm/proc"))?;
+    attach_bare(tree, Path::new("/proc"), Path::new("/dev/.holm/proc"))?;
     if !api.host_network {
-        let sys = Filesystem::open("sysfs")?.mount(QUIET)?;
-        tree.attach(&sys, Path::new("/dev/.holm/sys"), Point::Folder, false)?;
+        attach_bare(tree, Path::new("/sys"), Path::new("/dev/.holm/sys"))?;
     }
     mask(tree, api)
+}
+
+/// Mounts what is mounted on `on` once more: writable, as what the guest mounts itself may then be, and not covered yet.
+fn attach_bare(tree: &Tree, on: &Path, again: &Path) -> Result<()> {
+    let fail = |error| Error::io("mount once more", on, error);
+    let mount = tree.open(on, false).map_err(|errno| fail(errno.into()))?;
+    let copy = copy_of(&mount, on)?;
+    mount::set_attributes(copy.as_fd(), 0, attr::RDONLY).map_err(fail)?;
+    tree.attach(&copy, again, Point::Folder, false)
 }
 
 /// A boot id of the guest's own, if it is to have one: journald tells boots apart by it.
@@ -95,7 +103,8 @@ fn cover(tree: &Tree, by: &Path, file: &Path) -> Result<()> {
 
 /// Mounts a proc of `pid_namespace`. Deletable at Linux 6.17: older ones show the pid namespace of the
 /// process that mounts, so a child is sent there.
-fn attach_proc(tree: &Tree, pid_namespace: BorrowedFd<'_>, on: &Path) -> Result<()> {
+fn attach_proc(tree: &Tree, pid_namespace: BorrowedFd<'_>) -> Result<()> {
+    let on = Path::new("/proc");
     if let Some(proc) = Filesystem::open("proc")?.fd("pidns", pid_namespace) {
         return tree.attach(&proc.mount(QUIET)?, on, Point::Folder, false);
     }

@@ -1,0 +1,65 @@
+//! Going on as another program without executing one.
+
+use std::ffi::CString;
+use std::io;
+use std::os::raw::c_char;
+use std::ptr::null;
+
+use crate::bare::Args;
+
+unsafe extern "C" {
+    static mut environ: *const *const c_char;
+}
+
+/// Goes on as `program`, called with `words` in the environment `env`, and ends with its status.
+///
+/// What an exec would do is done: descriptors from 3 on are closed, and nothing of the caller's is to be seen from
+/// outside, neither its command line nor, for whoever lacks `CAP_SYS_PTRACE` in the user namespace that this program was
+/// executed in, its memory. Returns only when that fails. For a process with one thread, such as a child of
+/// [`crate::process::clone()`].
+pub fn go_on_as(words: &[CString], env: &[CString], program: fn(Args) -> i32) -> io::Error {
+    // SAFETY: takes no pointer. A process that may not be dumped may not be traced by its own user either.
+    if unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) } < 0 {
+        return io::Error::last_os_error();
+    }
+    overwrite_command_line(words.first());
+    let leak = |strings: &[CString]| -> &'static [*const c_char] {
+        let pointers = strings.iter().map(|word| word.clone().into_raw().cast_const());
+        pointers.chain([null()]).collect::<Vec<_>>().leak()
+    };
+    let (args, env) = (leak(words), leak(env));
+    let count = i32::try_from(words.len()).unwrap_or(i32::MAX);
+    // SAFETY: one thread, so nobody reads the environment meanwhile; strings and arrays live as long as the process.
+    let args = unsafe {
+        environ = env.as_ptr();
+        Args::new(count, args.as_ptr())
+    };
+    // Whatever owned one of these is never used again: `program` is all that is left to run.
+    if let Err(error) = crate::exec::close_all_but(3, &[]) {
+        return error;
+    }
+    crate::process::exit_now(program(args))
+}
+
+/// Puts `name` in the place of the words that this program was executed with, which `/proc/PID/cmdline` shows to all.
+fn overwrite_command_line(name: Option<&CString>) {
+    let count = std::env::args_os().len();
+    // SAFETY: the kernel puts the pointers to the arguments and a null right below those to the environment
+    // (fs/binfmt_elf.c), where `environ` points until somebody changes the environment, which safe code cannot; the
+    // strings stand one after the other, in writable memory that is this process's own. Rust's runtime has copied
+    // nothing but pointers to them, and they still end in a null.
+    unsafe {
+        let first = environ.sub(1 + count);
+        if count == 0 || !(*environ.sub(1)).is_null() {
+            return;
+        }
+        let start = (*first).cast_mut();
+        let last = *first.add(count - 1);
+        let length = last.addr() - start.addr() + libc::strlen(last);
+        start.write_bytes(0, length);
+        if let Some(name) = name {
+            let name = name.as_bytes();
+            start.cast::<u8>().copy_from(name.as_ptr(), name.len().min(length));
+        }
+    }
+}
