@@ -413,7 +413,7 @@ pub(super) static KEYS: [Key; 33] = [
         kind: Kind::List("ssh-ed25519 AAAA... me@here"),
         default: "none",
         effect: NextStart,
-        help: "public keys that may log in as root, written at the first start of the guest",
+        help: "public keys that may log in as root, beside those in the guest's own file",
         set: |c, i| each(i, values::ssh_key).map(|v| c.ssh_keys = v),
         show: |c, _| c.ssh_keys.clone(),
     },

@@ -224,13 +224,10 @@ impl<'a> Prepared<'a> {
             files.push(File { path: rootfs::BOOT_ID.into(), content, keep: false });
         }
         if self.first {
-            let identity = Identity {
-                hostname: self.hostname(),
-                machine_id: &self.uuid,
-                ssh_keys: &self.config.ssh_keys,
-            };
+            let identity = Identity { hostname: self.hostname(), machine_id: &self.uuid };
             files.extend(identity.files());
         }
+        files.extend(system::ssh_keys(&self.config.ssh_keys));
         files
     }
 }

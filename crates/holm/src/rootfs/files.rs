@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use rustix::net::SocketAddrUnix;
 
-use super::{Error, Point, Result, Tree, memory};
+use super::{Error, Point, Result, Tree, memory, section};
 use crate::system::{Content, File};
 
 /// Mounts a tmpfs on the guest's /run, which every init expects to find empty at boot.
@@ -35,6 +35,9 @@ pub fn lay_over(tree: &Tree, files: &[File]) -> Result<()> {
 }
 
 fn lay(tree: &Tree, file: &File) -> Result<()> {
+    if let Content::Section(lines) = &file.content {
+        return section::lay(tree, &file.path, lines);
+    }
     let fail = |errno: Errno| Error::io("write the guest's", &file.path, errno);
     let name = file.path.file_name().unwrap_or_default();
     let folder = tree.folder(file.path.parent().unwrap_or(Path::new("/")))?;
@@ -52,7 +55,7 @@ fn lay(tree: &Tree, file: &File) -> Result<()> {
         Err(errno) => return Err(fail(errno)),
     }
     match &file.content {
-        Content::Folder(_) => Ok(()),
+        Content::Folder(_) | Content::Section(_) => Ok(()),
         Content::Link(target) => symlinkat(target, &folder, name).map_err(fail),
         Content::Text(text, mode) => {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;

@@ -11,6 +11,7 @@ mod error;
 mod files;
 mod fsmount;
 mod layers;
+mod section;
 mod tree;
 
 pub use api::{Api, BOOT_ID, mount_api};

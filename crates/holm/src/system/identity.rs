@@ -27,15 +27,13 @@ pub struct Identity<'a> {
     /// The machine id, of [`machine_id`]. A real one: after `uninitialized` systemd's first boot
     /// wants a console to ask on.
     pub machine_id: &'a str,
-    /// Lines for root's `authorized_keys`.
-    pub ssh_keys: &'a [String],
 }
 
 impl Identity<'_> {
     /// The files that a new guest's private layer begins with, folders before what is in them.
     pub fn files(&self) -> Vec<File> {
         let name = self.hostname;
-        let mut files = vec![
+        vec![
             File::new("/etc", Content::Folder(0o755)),
             File::text("/etc/hostname", format!("{name}\n")),
             File::new("/etc/machine-id", Content::Text(format!("{}\n", self.machine_id), 0o444)),
@@ -43,16 +41,20 @@ impl Identity<'_> {
             File::link("/etc/resolv.conf", RESOLV_CONF),
             File::new("/etc/ssh", Content::Folder(0o755)),
             File::text("/etc/ssh/.holm-make-host-keys", ""),
-        ];
-        if !self.ssh_keys.is_empty() {
-            files.push(File::new("/root", Content::Folder(0o700)));
-            files.push(File::new("/root/.ssh", Content::Folder(0o700)));
-            let lines: Vec<&str> = self.ssh_keys.iter().map(|key| key.trim()).collect();
-            let text = lines.join("\n") + "\n";
-            files.push(File::new("/root/.ssh/authorized_keys", Content::Text(text, 0o600)));
-        }
-        files
+        ]
     }
+}
+
+/// What lets `keys`, and none that earlier starts have let, log in as root.
+pub fn ssh_keys(keys: &[String]) -> Vec<File> {
+    let mut files = Vec::new();
+    if !keys.is_empty() {
+        files.push(File::new("/root", Content::Folder(0o700)));
+        files.push(File::new("/root/.ssh", Content::Folder(0o700)));
+    }
+    let lines = keys.iter().fold(String::new(), |text, key| text + key.trim() + "\n");
+    files.push(File::new("/root/.ssh/authorized_keys", Content::Section(lines)));
+    files
 }
 
 fn hosts(name: &str) -> String {

@@ -2,7 +2,7 @@
 //!
 //! Nothing is ever written into a base. What must be gone at the next start goes below /run, a tmpfs
 //! that Holm mounts before init; what belongs to the guest for good is written once into its private
-//! layer. With the capability bound of [`crate::security`] and a read-only /sys, systemd's own
+//! layer, and there the SSH keys of its settings are kept up to date. With the capability bound of [`crate::security`] and a read-only /sys, systemd's own
 //! conditions skip nearly all that cannot work in a guest, so the list of masked units is short.
 
 mod identity;
@@ -11,7 +11,7 @@ mod systemd;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub use identity::{Identity, machine_id, uuid};
+pub use identity::{Identity, machine_id, ssh_keys, uuid};
 
 /// A file, link or folder that Holm lays over a guest's root, owned by guest root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub enum Content {
     Link(String),
     /// A folder of this mode.
     Folder(u32),
+    /// Lines in a text file whose other lines are the guest's; none takes those of the last start away.
+    Section(String),
 }
 
 impl File {

@@ -40,7 +40,7 @@ fn a_shell_makes_the_keys_of_those_without_units() {
     assert_eq!(words[0], "/bin/sh");
     assert_eq!(words[3], "/sbin/init");
     // The script names the stamp that a new guest gets, and ends as init.
-    let identity = Identity { hostname: "web", machine_id: ID, ssh_keys: &[] };
+    let identity = Identity { hostname: "web", machine_id: ID };
     let stamp = "/etc/ssh/.holm-make-host-keys";
     assert!(find(&identity.files(), stamp).is_some() && words[2].contains(stamp));
     assert!(words[2].ends_with("exec \"$0\"\n"));
@@ -48,13 +48,13 @@ fn a_shell_makes_the_keys_of_those_without_units() {
 
 #[test]
 fn folders_come_before_their_files() {
-    let identity =
-        Identity { hostname: "web", machine_id: ID, ssh_keys: &["ssh-ed25519 AAAA me".to_owned()] };
+    let identity = Identity { hostname: "web", machine_id: ID };
     for (files, have) in [
         (run_files(&overlay(Kind::Systemd(257))), vec!["/", "/run"]),
         (run_files(&overlay(Kind::Systemd(247))), vec!["/", "/run"]),
         (run_files(&overlay(Kind::Other)), vec!["/", "/run"]),
         (identity.files(), vec!["/"]),
+        (ssh_keys(&["ssh-ed25519 AAAA me".to_owned()]), vec!["/"]),
     ] {
         let mut folders: Vec<PathBuf> = have.into_iter().map(PathBuf::from).collect();
         for file in &files {
@@ -89,18 +89,14 @@ fn units_depend_on_the_version_and_the_console() {
 
 #[test]
 fn identity_is_the_guests_own() {
-    let files =
-        Identity { hostname: "web", machine_id: ID, ssh_keys: &["  key one \n".to_owned()] }
-            .files();
+    let files = Identity { hostname: "web", machine_id: ID }.files();
     assert_eq!(find(&files, "/etc/hostname"), Some(&Content::Text("web\n".to_owned(), 0o644)));
-    assert_eq!(
-        find(&files, "/root/.ssh/authorized_keys"),
-        Some(&Content::Text("key one\n".to_owned(), 0o600))
-    );
     let Some(Content::Text(hosts, _)) = find(&files, "/etc/hosts") else { panic!() };
     assert!(hosts.contains("127.0.1.1 web\n"));
-    let without = Identity { hostname: "web", machine_id: ID, ssh_keys: &[] }.files();
-    assert_eq!(find(&without, "/root"), None);
+    let keys = ssh_keys(&["  key one \n".to_owned()]);
+    let lines = Content::Section("key one\n".to_owned());
+    assert_eq!(find(&keys, "/root/.ssh/authorized_keys"), Some(&lines));
+    assert_eq!(find(&ssh_keys(&[]), "/root"), None);
 }
 
 #[test]

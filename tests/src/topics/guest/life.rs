@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     test!(a_command_that_is_not_there).bases(&["busybox"]),
     test!(starts_answers_and_stops).bases(&["busybox"]),
     test!(signals_reach_process_1_and_kill_reaches_all).bases(&["busybox"]),
+    test!(ssh_keys_follow_the_settings).bases(&["busybox"]),
     test!(keeps_its_files_from_one_start_to_the_next).bases(&["busybox"]),
     test!(exec_waits_outside_until_the_mounts_are_the_guests).bases(&["busybox"]),
     test!(owes_its_starter_nothing).bases(&["busybox"]),
@@ -109,6 +110,37 @@ fn signals_reach_process_1_and_kill_reaches_all(sandbox: &mut Sandbox) {
     sandbox.holm(&["kill", "--signal", "9", "box"]).ok();
     assert_eq!(status(sandbox, "box")["status"], "stopped");
     sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn ssh_keys_follow_the_settings(sandbox: &mut Sandbox) {
+    let keys = |sandbox: &Sandbox| {
+        let text = exec(sandbox, "box", "cat /root/.ssh/authorized_keys").ok().stdout;
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (one, two) =
+        ("ssh-ed25519 AAAAC3NzaC1lZDI1 one@here", "ssh-ed25519 AAAAC3NzaC1lZDI2 two@here");
+    launch_idle(sandbox, "box", &["--set", &format!("ssh.keys+={one}")]);
+    assert_eq!(keys(sandbox), [one]);
+    let modes = exec(sandbox, "box", "stat -c %a /root/.ssh /root/.ssh/authorized_keys").ok();
+    assert_eq!(modes.stdout, "700\n600\n");
+    exec(sandbox, "box", "echo 'the guest has its own' >>/root/.ssh/authorized_keys").ok();
+
+    let set =
+        sandbox.holm(&["set", "box", &format!("ssh.keys-={one}"), &format!("ssh.keys+={two}")]);
+    assert!(set.ok().stdout.contains("at the next start: ssh.keys"));
+    sandbox.holm(&["restart", "box"]).ok();
+    assert_eq!(keys(sandbox), [two, "the guest has its own"]);
+    sandbox.holm(&["unset", "box", "ssh.keys"]).ok();
+    sandbox.holm(&["restart", "box"]).ok();
+    assert_eq!(keys(sandbox), ["the guest has its own"]);
+
+    // A link is not followed, where ever it leads.
+    exec(sandbox, "box", "cd /root/.ssh && mv authorized_keys /own && ln -s /own authorized_keys")
+        .ok();
+    sandbox.holm(&["set", "box", &format!("ssh.keys={one}")]).ok();
+    sandbox.holm(&["restart", "box"]).ok();
+    assert_eq!(exec(sandbox, "box", "cat /own").ok().stdout, "the guest has its own\n");
+    remove(sandbox, "box");
 }
 
 fn keeps_its_files_from_one_start_to_the_next(sandbox: &mut Sandbox) {

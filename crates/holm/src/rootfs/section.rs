@@ -1,0 +1,109 @@
+//! Holm's lines in a text file whose other lines are the guest's.
+
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat, renameat, unlinkat};
+use rustix::io::Errno;
+
+use super::{Error, Result, Tree};
+
+const BEGIN: &str = "# Holm: written at each start from guest.toml";
+const END: &str = "# Holm: end";
+
+/// Nobody writes so many keys by hand; a guest might, for the host to read.
+const LONGEST: u64 = 1 << 20;
+
+const NEW: &str = ".holm-section";
+
+/// Puts `lines` at the begin of the file at `path`, in the place of those of the last start. What is
+/// there and is no file, a link above all, is the guest's own affair.
+pub fn lay(tree: &Tree, path: &Path, lines: &str) -> Result<()> {
+    let above = path.parent().unwrap_or(Path::new("/"));
+    let folder = if lines.is_empty() {
+        // Nothing to write, only something to take away.
+        let Ok(folder) = tree.open(above, true) else { return Ok(()) };
+        folder
+    } else {
+        tree.folder(above)?
+    };
+    let name = Path::new(path.file_name().unwrap_or_default());
+    replace(&folder, name, lines).map_err(|error| Error::io("write the guest's", path, error))
+}
+
+fn replace(folder: &OwnedFd, name: &Path, lines: &str) -> io::Result<()> {
+    let Some(old) = read(folder, name)? else { return Ok(()) };
+    let new = with_section(&old, lines);
+    if new == old {
+        return Ok(());
+    }
+    // Renamed into place: a start that is killed must not cost the guest its own lines.
+    let _ = unlinkat(folder, NEW, rustix::fs::AtFlags::empty());
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = openat(folder, NEW, flags, Mode::RUSR | Mode::WUSR)?;
+    std::fs::File::from(file).write_all(&new)?;
+    Ok(renameat(folder, NEW, folder, name)?)
+}
+
+/// What the file holds; `None` if it is none that Holm writes to.
+fn read(folder: &OwnedFd, name: &Path) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match openat(folder, name, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(Some(Vec::new())),
+        Err(Errno::LOOP | Errno::NXIO | Errno::NOTDIR) => return Ok(None),
+        Err(errno) => return Err(errno.into()),
+    };
+    if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
+        return Ok(None);
+    }
+    let mut text = Vec::new();
+    std::fs::File::from(file).take(LONGEST + 1).read_to_end(&mut text)?;
+    Ok((text.len() as u64 <= LONGEST).then_some(text))
+}
+
+/// `text` with these lines of Holm's and no others; without lines there is no section.
+fn with_section(text: &[u8], lines: &str) -> Vec<u8> {
+    let mut new = Vec::new();
+    if !lines.is_empty() {
+        new.extend(format!("{BEGIN}\n{lines}{END}\n").bytes());
+    }
+    let mut rest: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+    let is = |line: &[u8], what: &str| line.trim_ascii_end() == what.as_bytes();
+    if let Some(begin) = rest.iter().position(|line| is(line, BEGIN)) {
+        let len = rest[begin..].iter().position(|line| is(line, END));
+        // A section that somebody has cut: what of it is theirs cannot be told.
+        rest.drain(begin..=begin + len.unwrap_or(0));
+    }
+    new.extend(rest.concat());
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str, lines: &str) -> String {
+        String::from_utf8(with_section(text.as_bytes(), lines)).unwrap()
+    }
+
+    #[test]
+    fn the_section_comes_goes_and_changes() {
+        let one = written("", "one\n");
+        assert_eq!(one, format!("{BEGIN}\none\n{END}\n"));
+        assert_eq!(written(&one, "one\n"), one);
+        assert_eq!(written(&one, ""), "");
+        assert_eq!(written("", ""), "");
+    }
+
+    #[test]
+    fn the_other_lines_stay() {
+        let text = format!("mine\n{BEGIN}\none\n{END}\nlast, unfinished");
+        let two = written(&text, "two\n");
+        assert_eq!(two, format!("{BEGIN}\ntwo\n{END}\nmine\nlast, unfinished"));
+        assert_eq!(written(&two, ""), "mine\nlast, unfinished");
+        assert_eq!(written(&format!("{BEGIN}\ncut\n"), ""), "cut\n");
+        assert_eq!(with_section(b"\xff\n", ""), b"\xff\n");
+    }
+}
