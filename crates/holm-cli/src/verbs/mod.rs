@@ -25,6 +25,7 @@ mod logs;
 mod ls;
 mod man;
 mod monitor_ended;
+mod release;
 mod rename;
 mod restart;
 mod rm;
@@ -166,6 +167,7 @@ static VERBS: &[Verb] = &[
     edit::VERB,
     base::VERB,
     doctor::VERB,
+    release::VERB,
     help::VERB,
     completion::VERB,
     completion::COMPLETE,
@@ -231,7 +233,7 @@ mod tests {
             match c {
                 '\'' => quoted = !quoted,
                 ' ' if !quoted => words.push(String::new()),
-                ';' | '|' | '#' | '>' if !quoted => break,
+                ';' | '|' | '&' | '#' | '>' if !quoted => break,
                 _ => words.last_mut().expect("there is always one").push(c),
             }
         }

@@ -19,7 +19,7 @@ const DESCENDANTS: &str = "1024";
 const DEPTH: &str = "32";
 
 /// The monitors' cgroup. A name with a dot in front is never a guest's.
-const MONITOR: &str = ".monitor";
+pub(super) const MONITOR: &str = ".monitor";
 
 impl GuestCgroup {
     /// Makes the cgroups of a guest with its limits; `owner` (uid and gid of guest root on the host) gets
@@ -247,7 +247,7 @@ pub(super) fn make_v1_dir(root: &Path, group: &str, path: &str) -> Result<OwnedF
             mkdirat(&at, path, DIR_MODE)
         }
         Err(Errno::EXIST) => {
-            walk::remove_v1(root, path)?;
+            walk::remove_empty(root, path)?;
             mkdirat(&at, path, DIR_MODE)
         }
         made => made,

@@ -31,6 +31,7 @@ pub use create::{guests, monitor_fd};
 pub use error::Error;
 pub use layout::{Controller, Layout};
 pub use limits::Limits;
+pub use remove::remove_group;
 pub use usage::Usage;
 
 use files::open_dir;

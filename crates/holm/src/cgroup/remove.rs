@@ -5,7 +5,8 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 
-use super::{Error, GUEST, GuestCgroup, Result, walk};
+use super::create::MONITOR;
+use super::{Error, GUEST, GuestCgroup, Layout, Result, walk};
 
 /// How long the last processes may take to leave after the kernel was told to end them.
 const LEAVE: Duration = Duration::from_secs(2);
@@ -21,7 +22,7 @@ impl GuestCgroup {
             return Ok(());
         }
         for root in self.layout.v1_roots() {
-            walk::remove_v1(root, &self.path)?;
+            walk::remove_empty(root, &self.path)?;
         }
         Ok(())
     }
@@ -49,4 +50,13 @@ impl GuestCgroup {
         }
         Err(self.io("remove cgroup", "", Errno::BUSY))
     }
+}
+
+/// Removes the group of all guests, which must have none, from every hierarchy.
+pub fn remove_group(layout: &Layout, group: &str) -> Result<()> {
+    for root in std::iter::once(layout.v2_root()).chain(layout.v1_roots()) {
+        walk::remove_empty(root, &format!("{group}/{MONITOR}"))?;
+        walk::remove_empty(root, group)?;
+    }
+    Ok(())
 }

@@ -92,7 +92,7 @@ pub(super) fn pids(top: &OwnedFd) -> SysResult<Vec<i32>> {
 
 /// Removes NAME from a v1 hierarchy. Guests cannot make cgroups there, so nothing is below. Tasks leave a
 /// v1 cgroup a moment after their parent saw them end, and v1 has no event for it: hence the short pauses.
-pub(super) fn remove_v1(root: &Path, path: &str) -> Result<()> {
+pub(super) fn remove_empty(root: &Path, path: &str) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(1);
     let full = root.join(path);
     let mut tries = 1000;

@@ -44,6 +44,9 @@ pub enum Error {
         /// Another way, as a clause, or nothing.
         hint: &'static str,
     },
+    /// Guests run, and what was asked for needs all of them stopped.
+    #[error("guests are running: {0}; stop them first: `holm stop --all`")]
+    StillRunning(String),
     /// The guest runs already.
     #[error("guest {0} is running already; `holm restart {0}` starts it anew")]
     AlreadyRunning(Name),

@@ -102,6 +102,15 @@ pub fn forget(plan: &Plan) -> Result<(), Error> {
     nft::sweep(&socket, plan.instance)
 }
 
+/// Removes all that an instance without running guests has: interfaces that are left, and the rules.
+pub fn give_up(instance: u8) -> Result<(), Error> {
+    let socket = netlink::Socket::route()?;
+    for context in leftovers(instance)? {
+        link::remove(&socket, &plan::host_interface(instance, context))?;
+    }
+    nft::delete(instance)
+}
+
 /// Context ids of an instance that have an interface on this host.
 pub fn leftovers(instance: u8) -> Result<Vec<u32>, Error> {
     let prefix = plan::host_prefix(instance);

@@ -172,6 +172,20 @@ pub fn ensure(route: &Socket, instance: u8, resolver: Option<Ipv4Addr>) -> Resul
     add(&netfilter, instance, &wanted(route, instance)?)
 }
 
+/// Deletes the instance's table, if there is one.
+pub fn delete(instance: u8) -> Result<(), Error> {
+    const DELTABLE: u16 = 0x0a02;
+    let deleted = Socket::netfilter()?.commit(|batch| {
+        batch
+            .message("deleting the nftables table", DELTABLE, 0, &INET)
+            .text(LIST_TABLE, &table(instance));
+    });
+    match deleted {
+        Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Adds a guest's published ports to its instance's table.
 pub fn publish(route: &Socket, plan: &Plan) -> Result<(), Error> {
     if plan.publish.is_empty() {

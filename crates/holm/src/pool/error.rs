@@ -28,7 +28,7 @@ pub enum Error {
     /// All instance numbers are taken by other roots.
     #[error(
         "all {count} instance numbers are taken by other Holm roots, see {}; \
-         remove a root that is no longer used, or put its guests into another",
+         `holm --root ROOT release` gives the number of one that is no longer used back",
         folder.display()
     )]
     NoInstance {
@@ -36,6 +36,15 @@ pub enum Error {
         folder: PathBuf,
         /// How many there are.
         count: u8,
+    },
+    /// Another command works in the root.
+    #[error(
+        "another holm command is at work in {}; try again when it has ended (ps -C holm shows it)",
+        root.display()
+    )]
+    InUse {
+        /// The root.
+        root: PathBuf,
     },
     /// All context ids of this root are taken.
     #[error(

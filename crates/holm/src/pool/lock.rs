@@ -14,14 +14,24 @@ pub struct Lock(File);
 impl Lock {
     /// Locks a folder.
     pub(super) fn folder(path: &Path) -> Result<Self> {
-        Self::take(path, File::open(path))
+        Self::take(path, File::open(path), FlockOperation::LockExclusive)
+    }
+
+    /// Locks a folder together with all others who share it.
+    pub(super) fn shared(path: &Path) -> Result<Self> {
+        Self::take(path, File::open(path), FlockOperation::LockShared)
+    }
+
+    /// Whether nobody shares the lock any more, and from now on nobody does.
+    pub(super) fn is_alone(&self) -> bool {
+        flock(&self.0, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
 
     /// Locks a file, made if need be.
     pub(super) fn file(path: &Path) -> Result<Self> {
         let options =
             OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).clone();
-        Self::take(path, options.open(path))
+        Self::take(path, options.open(path), FlockOperation::LockExclusive)
     }
 
     /// Locks a folder unless another process has it locked.
@@ -42,10 +52,10 @@ impl Lock {
         matches!((locked, there), (Ok(a), Ok(b)) if identity(&a) == identity(&b))
     }
 
-    fn take(path: &Path, file: std::io::Result<File>) -> Result<Self> {
+    fn take(path: &Path, file: std::io::Result<File>, how: FlockOperation) -> Result<Self> {
         let file = file.map_err(|error| Error::io("open", path, error))?;
         loop {
-            match flock(&file, FlockOperation::LockExclusive) {
+            match flock(&file, how) {
                 Ok(()) => return Ok(Self(file)),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(Error::io("lock", path, errno.into())),

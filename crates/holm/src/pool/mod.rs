@@ -22,6 +22,7 @@ mod name;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use error::Error;
 pub use ids::{Ids, MAX_CONTEXT, RANGE};
@@ -46,6 +47,8 @@ pub struct Pool {
     root: PathBuf,
     run: PathBuf,
     instance: u8,
+    // Nobody gives the root's number up while a command goes by it.
+    in_use: Arc<Lock>,
 }
 
 impl Pool {
@@ -59,9 +62,29 @@ impl Pool {
         if !root.join("stage/root").is_dir() {
             create(&root)?;
         }
+        let in_use = Arc::new(Lock::shared(&root)?);
         let instance = instance_of(&root)?;
         let run = Path::new(RUN).join(instance.to_string());
-        Ok(Self { root, run, instance })
+        Ok(Self { root, run, instance, in_use })
+    }
+
+    /// Keeps all other commands out of the root until this one ends; an error if one is at work.
+    pub fn keep_others_out(&self) -> Result<()> {
+        if self.in_use.is_alone() { Ok(()) } else { Err(Error::InUse { root: self.root.clone() }) }
+    }
+
+    /// Gives the instance number back, for another root to take. The next command takes one again, this one if it is
+    /// still free.
+    pub fn give_up_instance(self) -> Result<()> {
+        let gone = |removed: std::io::Result<()>, path: &Path| match removed {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io("remove", path, error))
+            }
+            _ => Ok(()),
+        };
+        gone(fs::remove_dir_all(&self.run), &self.run)?;
+        let link = Path::new(RUN).join("instances").join(self.instance.to_string());
+        gone(fs::remove_file(&link), &link)
     }
 
     /// The root's folder.

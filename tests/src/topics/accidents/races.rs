@@ -4,6 +4,7 @@ use std::thread;
 
 use super::{IDLE, changes_nothing, idle, pid, status};
 use crate::command::Outcome;
+use crate::host::Snapshot;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -13,6 +14,8 @@ pub const TESTS: &[Test] = &[
     test!(start_against_rm).bases(&["busybox"]),
     test!(start_against_stop).bases(&["busybox"]),
     test!(create_against_rm_of_the_base),
+    test!(a_released_root_has_nothing_on_the_host).bases(&["busybox"]),
+    test!(release_against_run).bases(&["busybox"]),
 ];
 
 const ROUNDS: usize = 6;
@@ -110,4 +113,42 @@ fn create_against_rm_of_the_base(sandbox: &mut Sandbox) {
             rm.ok();
         }
     }
+}
+
+fn a_released_root_has_nothing_on_the_host(sandbox: &mut Sandbox) {
+    let options = ["--set", "net.mode=private", "--publish", "127.0.0.1:18079:80"];
+    sandbox.holm(&[&["launch", "box"][..], &options, &IDLE].concat()).ok();
+    let instance = sandbox.instance();
+    sandbox.holm(&["release"]).refused(&["box", "holm stop --all"]);
+    sandbox.holm(&["stop", "box"]).ok();
+    let there = Snapshot::take().of(sandbox.root(), instance);
+    for kind in ["cgroup ", "nft ", "file "] {
+        assert!(there.iter().any(|item| item.starts_with(kind)), "no {kind}in {there:#?}");
+    }
+    sandbox.holm(&["release"]).ok();
+    let left = Snapshot::take().of(sandbox.root(), instance);
+    assert!(left.is_empty(), "{left:#?}");
+
+    // The guest is still there, and starts as if nothing had been.
+    sandbox.holm(&["start", "box"]).ok();
+    sandbox.holm(&["exec", "box", "true"]).ok();
+    sandbox.holm(&["stop", "box"]).ok();
+    sandbox.holm(&["rm", "box"]).ok();
+    let nowhere = sandbox.root().join("nowhere");
+    sandbox.holm(&["--root", &nowhere.to_string_lossy(), "release"]).refused(&["no Holm root"]);
+    assert!(!nowhere.exists());
+}
+
+/// A command that has the root's number keeps it; so a start loses to no release.
+fn release_against_run(sandbox: &mut Sandbox) {
+    let run = ["run", "--base", "busybox", "--net", "none", "true"];
+    sandbox.holm(&["ls"]).ok();
+    for _ in 0..2 * ROUNDS {
+        let [release, run] = both(sandbox, &["release"], &run);
+        run.ok();
+        if !release.status.success() {
+            release.refused(&["at work"]);
+        }
+    }
+    sandbox.holm(&["release"]).ok();
 }

@@ -1,0 +1,22 @@
+use super::{Error, Result, sweep};
+use crate::cgroup::{self, Layout};
+use crate::net;
+use crate::pool::Pool;
+
+/// Removes what a root has on the host beyond its own folder: the empty control groups, the packet filter's table,
+/// the folder in /run, the instance number. Its bases and stopped guests stay, and the next command in the root makes
+/// all of it again.
+///
+/// An error while a guest runs, or another command is at work in the root.
+pub fn release(pool: Pool) -> Result<()> {
+    sweep(&pool)?;
+    pool.keep_others_out()?;
+    let layout = Layout::probe()?;
+    let running = cgroup::guests(&layout, &pool.group())?;
+    if !running.is_empty() {
+        return Err(Error::StillRunning(running.join(", ")));
+    }
+    net::give_up(pool.instance())?;
+    cgroup::remove_group(&layout, &pool.group())?;
+    Ok(pool.give_up_instance()?)
+}
