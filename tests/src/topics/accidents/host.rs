@@ -2,11 +2,14 @@
 
 use std::process::Command;
 
-use super::changes_nothing;
+use super::{IDLE, changes_nothing, idle, status};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
-pub const TESTS: &[Test] = &[test!(not_root).bases(&["busybox"])];
+pub const TESTS: &[Test] = &[
+    test!(not_root).bases(&["busybox"]),
+    test!(whatever_a_start_needs_is_named_when_it_is_lacking).bases(&["busybox"]),
+];
 
 fn not_root(sandbox: &mut Sandbox) {
     changes_nothing(sandbox, |sandbox| {
@@ -22,4 +25,36 @@ fn not_root(sandbox: &mut Sandbox) {
             sandbox.run(&mut command).refused(&["root"]);
         }
     });
+}
+
+/// Every feature that `holm doctor` calls needed, taken away one by one.
+fn whatever_a_start_needs_is_named_when_it_is_lacking(sandbox: &mut Sandbox) {
+    let json = sandbox.holm(&["doctor", "--json"]).ok().json();
+    let all = json["features"].as_array().expect("a list of features");
+    let needed: Vec<&str> = all
+        .iter()
+        .filter(|feature| feature["needed"] == true)
+        .filter_map(|feature| feature["name"].as_str())
+        .collect();
+    assert!(needed.len() >= 10, "{needed:?}");
+    idle(sandbox, "create", "box");
+    changes_nothing(sandbox, |sandbox| {
+        for name in &needed {
+            let without = |words: &[&str]| {
+                sandbox.run(sandbox.command().env("HOLM_PROBE_NO", name).args(words))
+            };
+            let doctor = without(&["doctor", name, "--json"]).json();
+            let remedy = doctor["features"][0]["remedy"].as_str().expect("a remedy").to_owned();
+            assert!(!remedy.is_empty(), "{name}");
+            let words = [&format!("this host lacks {name}: "), remedy.as_str()];
+            without(&["start", "box"]).refused(&words);
+            without(&[&["run"][..], &IDLE].concat()).refused(&words);
+        }
+    });
+    assert_eq!(status(sandbox, "box")["status"], "stopped");
+    // One that guests can do without keeps none from starting.
+    let mut without = sandbox.command();
+    sandbox.run(without.env("HOLM_PROBE_NO", "criu,reflink").args(["start", "box"])).ok();
+    sandbox.holm(&["kill", "box"]).ok();
+    sandbox.holm(&["rm", "box"]).ok();
 }
