@@ -5,9 +5,9 @@
 //!   unshare mount and time namespaces
 //!   clone ────────────────────────────────▶ in new user, pid, uts, ipc, net namespaces and its cgroup
 //!   write id maps                           enter the v1 cgroups, unshare the cgroup namespace
-//!   assemble root, /dev, binds    ◀─ ready ─
+//!   assemble root, /dev, /run     ◀─ ready ─
 //!   join init's net, ipc, cgroup
-//!   mount /proc, /sys, masks
+//!   mount /proc, /sys, masks, binds
 //!   pivot, return to the host's namespaces
 //!   ─ go ─────────────────────────────────▶ unshare the mount namespace: every mount is locked now
 //!                                           identity, console, limits, capabilities, seccomp
