@@ -3,7 +3,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 use super::folder::{ids, move_to};
-use super::prepare::{NEW, limits};
+use super::prepare::{NEW, fit, limits};
 use super::{Error, Result};
 use crate::cgroup::Layout;
 use crate::config;
@@ -17,6 +17,7 @@ pub fn create(pool: &Pool, name: &Name, text: &str) -> Result<()> {
     if pool.guest_dir(name).exists() {
         return Err(Error::Exists(name.clone()));
     }
+    fit(pool)?;
     let (_base, _hold) = store::hold(pool, &Name::new(&config.base)?)?;
     pool.make_tmp()?;
     pool.clean_tmp();

@@ -33,6 +33,9 @@ pub enum Error {
     /// The host lacks what every guest needs.
     #[error("this host lacks {}: {}; {}; {}", .0.name, .0.detail, .0.cost, .0.remedy)]
     Lacks(Box<crate::host::Finding>),
+    /// The filesystem that the root is on cannot hold guests.
+    #[error("the Holm root cannot stay where it is: {}; {}", .0.detail, .0.remedy)]
+    Unfit(Box<crate::host::Finding>),
     /// A guest of this name exists.
     #[error("there is a guest {0} already; choose another name, or remove it with `holm rm {0}`")]
     Exists(Name),

@@ -254,11 +254,17 @@ fn init_args(config: &Config) -> Vec<String> {
 pub(super) fn reason(pool: &Pool, error: Error) -> Error {
     match error {
         Error::Start { .. } | Error::Launch(_) => match host::lack(pool.root()) {
+            Some(lack) if lack.name == "filesystem" => Error::Unfit(Box::new(lack)),
             Some(lack) => Error::Lacks(Box::new(lack)),
             None => error,
         },
         other => other,
     }
+}
+
+/// Refuses a root on a filesystem that cannot hold guests, before anything is made there.
+pub(super) fn fit(pool: &Pool) -> Result<()> {
+    host::unfit(pool.root()).map_or(Ok(()), |finding| Err(Error::Unfit(Box::new(finding))))
 }
 
 /// Stands in a guest's folder until its first start has gone well.

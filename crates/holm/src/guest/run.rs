@@ -1,6 +1,6 @@
 use holm_sys::signal::Caught;
 
-use super::prepare::{Prepared, reason};
+use super::prepare::{Prepared, fit, reason};
 use super::repair::note_end;
 use super::start::{Start, own_pid};
 use super::{Error, Result, create};
@@ -19,6 +19,7 @@ pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
     if pool.guest_dir(name).exists() {
         return Err(Error::Exists(name.clone()));
     }
+    fit(pool)?;
     let nesting = config.security.nesting;
     let first = own_pid().unsigned_abs();
     let ids = pool.take_ids(name, nesting, first)?;

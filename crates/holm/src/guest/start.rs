@@ -11,7 +11,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::error::in_one_line;
 use super::folder::{call_off, ids};
-use super::prepare::{Prepared, notify_socket, reason};
+use super::prepare::{Prepared, fit, notify_socket, reason};
 use super::{Error, Result, configured, repaired};
 use crate::cgroup::{Layout, monitor_fd};
 use crate::launch::Stdio;
@@ -47,6 +47,7 @@ pub(super) struct Start<'a> {
 impl<'a> Start<'a> {
     pub fn prepare(pool: &'a Pool, name: &'a Name) -> Result<Self> {
         let (_, config) = configured(pool, name)?;
+        fit(pool)?;
         let ids = ids(pool, name, config.security.nesting)?;
         let disk = Some(pool.guest_dir(name).join("disk"));
         Ok(Self { pool, name, prepared: Prepared::new(pool, name, config, ids, disk)? })

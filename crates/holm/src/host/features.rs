@@ -138,6 +138,16 @@ pub const FEATURES: &[Feature] = &[
         process::clone_into_cgroup,
     ),
     Feature::needed(
+        "filesystem",
+        "no guest starts: its layers have no place",
+        "move the Holm root to ext4, XFS or btrfs (holm --root DIR)",
+        disk::kind,
+    )
+    .partly(
+        "nobody has tested guests there",
+        "move the Holm root to ext4, XFS or btrfs (holm --root DIR)",
+    ),
+    Feature::needed(
         "erofs",
         "bases cannot be mounted",
         "modprobe erofs; keep the Holm root on ext4, XFS or btrfs (a file on tmpfs cannot be mounted)",
@@ -160,12 +170,6 @@ pub const FEATURES: &[Feature] = &[
         "each start attaches its layers first, which takes some microseconds",
         "boot a kernel of 6.15 or newer",
         layers::detached,
-    ),
-    Feature::wanted(
-        "filesystem",
-        "guests may not start, or not survive a restart of the machine",
-        "move the Holm root to ext4, XFS or btrfs (holm --root DIR)",
-        disk::kind,
     ),
     Feature::needed(
         "xattr",

@@ -98,6 +98,16 @@ pub fn lack(root: &Path) -> Option<Finding> {
     probe_all(root).into_iter().find(|finding| finding.needed && finding.state == State::Missing)
 }
 
+/// Why the filesystem that `root` is on cannot hold guests, if it cannot. One system call where it is of a kind that
+/// Holm is tested on; elsewhere it is tried out.
+pub fn unfit(root: &Path) -> Option<Finding> {
+    let there = root.ancestors().find(|dir| dir.is_dir())?;
+    if disk::is_tested(there) {
+        return None;
+    }
+    probe("filesystem", root).filter(|finding| finding.state == State::Missing)
+}
+
 fn forced() -> Answer {
     Answer::No("taken as missing, because HOLM_PROBE_NO names it".to_owned())
 }

@@ -4,6 +4,7 @@ mod host;
 mod init;
 mod killed;
 mod names;
+mod places;
 mod races;
 mod room;
 mod settings;
@@ -25,6 +26,7 @@ pub fn tests() -> Vec<Test> {
         settings::TESTS,
         room::TESTS,
         host::TESTS,
+        places::TESTS,
         killed::TESTS,
     ]
     .concat()

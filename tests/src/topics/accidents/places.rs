@@ -1,0 +1,113 @@
+//! Places where a root cannot be: filesystems on which no overlay can lie.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::Command;
+
+use super::changes_nothing;
+use crate::sandbox::{Sandbox, skip};
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(a_root_on_an_overlay),
+    test!(a_root_on_memory),
+    test!(a_root_on_fat),
+    test!(a_guest_that_was_moved_there).bases(&["busybox"]),
+];
+
+fn run(sandbox: &Sandbox, program: &str, args: &[&str]) {
+    sandbox.run(Command::new(program).args(args)).ok();
+}
+
+/// Mounts a filesystem over the sandbox's root for the time of `work`.
+fn covered(
+    sandbox: &mut Sandbox,
+    [kind, options, source]: [&str; 3],
+    work: impl FnOnce(&mut Sandbox),
+) {
+    let at = sandbox.root().to_string_lossy().into_owned();
+    run(sandbox, "mount", &["-t", kind, "-o", options, source, &at]);
+    let result = catch_unwind(AssertUnwindSafe(|| work(sandbox)));
+    run(sandbox, "umount", &[&at]);
+    if let Err(panic) = result {
+        resume_unwind(panic);
+    }
+}
+
+/// Doctor, create and run say what is wrong with the place and what to do, and leave nothing there.
+fn is_refused(sandbox: &mut Sandbox, kind: &str) {
+    let place = format!("{kind} at {}", sandbox.root().display());
+    let words = ["the Holm root", &place, "ext4, XFS or btrfs", "--root"];
+    let doctor = sandbox.holm(&["doctor", "filesystem"]);
+    assert_eq!(doctor.code(), 1, "{doctor}");
+    for word in ["missing", &place, "No guest can run here without: filesystem"] {
+        assert!(doctor.stdout.contains(word), "{doctor}");
+    }
+    changes_nothing(sandbox, |sandbox| {
+        let rest = ["--base", "any", "--net", "none", "--", "sleep", "9"];
+        for verb in [&["create", "box"][..], &["launch", "box"], &["run"]] {
+            sandbox.holm(&[verb, &rest].concat()).refused(&words);
+        }
+    });
+}
+
+/// As in a container, whose root is mostly an overlay.
+fn a_root_on_an_overlay(sandbox: &mut Sandbox) {
+    let [lower, upper, work] = folders(sandbox, ["lower", "upper", "work"]);
+    let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    covered(sandbox, ["overlay", &options, "layers"], |sandbox| is_refused(sandbox, "overlay"));
+}
+
+fn a_root_on_memory(sandbox: &mut Sandbox) {
+    let mount = ["tmpfs", "size=16m,mode=700", "memory"];
+    covered(sandbox, mount, |sandbox| is_refused(sandbox, "tmpfs"));
+}
+
+fn a_root_on_fat(sandbox: &mut Sandbox) {
+    let image = sandbox.root().join("fat.img");
+    std::fs::File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("a file");
+    let image = image.to_string_lossy().into_owned();
+    run(sandbox, "busybox", &["mkdosfs", &image]);
+    let known = std::fs::read_to_string("/proc/filesystems").expect("a kernel");
+    let loaded = || Command::new("modprobe").arg("vfat").status().is_ok_and(|s| s.success());
+    if !known.contains("\tvfat\n") && !loaded() {
+        skip("this kernel has no vfat");
+    }
+    covered(sandbox, ["vfat", "loop", &image], |sandbox| is_refused(sandbox, "vfat"));
+}
+
+/// A whole root is covered by an overlay of itself: the guest stays as it was, and starts when that is gone.
+fn a_guest_that_was_moved_there(sandbox: &mut Sandbox) {
+    super::idle(sandbox, "create", "box");
+    let place = format!("overlay at {}", sandbox.root().display());
+    let root = sandbox.root().to_string_lossy().into_owned();
+    let side = sandbox.root().with_extension("side");
+    let [upper, work] = ["upper", "work"].map(|name| side.join(name));
+    for folder in [&upper, &work] {
+        std::fs::create_dir_all(folder).expect("a folder");
+    }
+    let options =
+        format!("lowerdir={root},upperdir={},workdir={}", upper.display(), work.display());
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        covered(sandbox, ["overlay", &options, "all"], |sandbox| {
+            let words = ["the Holm root", &place, "ext4, XFS or btrfs", "--root"];
+            sandbox.holm(&["start", "box"]).refused(&words);
+            let wrote = std::fs::read_dir(upper.join("guests/box")).into_iter().flatten().flatten();
+            let wrote: Vec<_> = wrote.map(|entry| entry.file_name()).collect();
+            assert!(wrote.is_empty(), "the refused start wrote {wrote:?}");
+        });
+    }));
+    std::fs::remove_dir_all(&side).expect("the layers go");
+    if let Err(panic) = result {
+        resume_unwind(panic);
+    }
+    sandbox.holm(&["start", "box"]).ok();
+    sandbox.holm(&["rm", "--force", "box"]).ok();
+}
+
+fn folders<const N: usize>(sandbox: &Sandbox, names: [&str; N]) -> [String; N] {
+    names.map(|name| {
+        let path = sandbox.root().join(name);
+        std::fs::create_dir(&path).expect("a folder");
+        path.to_string_lossy().into_owned()
+    })
+}
