@@ -13,6 +13,10 @@ use super::{Error, GuestCgroup, Result, walk};
 /// How long freezing may take. A process that waits in the kernel uninterruptibly freezes when that ends.
 const FREEZE: Duration = Duration::from_secs(10);
 
+/// How soon to look again unasked. The kernel tells of changes at most once in 10 ms, and what it still had to tell of
+/// a cgroup that is removed meanwhile, it never does.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
 impl GuestCgroup {
     /// Stops every process of the guest where it is, or lets them go on. Returns when all have stopped.
     pub fn freeze(&self, frozen: bool) -> Result<()> {
@@ -86,8 +90,8 @@ impl GuestCgroup {
                 return Ok(false);
             }
             // The kernel compares with what the last read saw, so no event is lost in between.
-            let left = left.and_then(|left| Timespec::try_from(left).ok());
-            match poll(&mut [PollFd::new(&file, PollFlags::PRI)], left.as_ref()) {
+            let next = Timespec::try_from(left.map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN)));
+            match poll(&mut [PollFd::new(&file, PollFlags::PRI)], next.ok().as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(e) => return Err(fail(e)),
             }

@@ -18,6 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(created_again),
     test!(frozen_and_thawed),
     test!(killed_while_forking_and_frozen),
+    test!(removed_while_it_is_waited_for),
     test!(garbage_removed),
     test!(bounded_in_number_and_depth),
     test!(threaded_leaf),
@@ -132,6 +133,26 @@ fn killed_while_forking_and_frozen(_: &mut Sandbox) {
     assert_eq!(cgroup.pids().unwrap(), Vec::<i32>::new());
     cgroup.remove().unwrap();
     assert!(group.v1_dirs().is_empty());
+}
+
+/// The kernel does not tell those who wait of a group that was removed within 10 ms of its last event.
+fn removed_while_it_is_waited_for(_: &mut Sandbox) {
+    let group = Group::new();
+    for _ in 0..20 {
+        let cgroup = group.create(&Limits::default());
+        let same = GuestCgroup::open(&group.layout, &group.name, "g").unwrap().unwrap();
+        let worker = Worker::start(&cgroup, "read line");
+        let (tell, hear) = std::sync::mpsc::channel();
+        let waiter = std::thread::spawn(move || {
+            tell.send(()).unwrap();
+            same.wait_empty(Duration::from_hours(1))
+        });
+        hear.recv().unwrap();
+        drop(worker); // killed and reaped
+        cgroup.remove().unwrap();
+        until("the one that waits sees that it is gone", || waiter.is_finished());
+        waiter.join().unwrap().unwrap();
+    }
 }
 
 fn garbage_removed(_: &mut Sandbox) {
