@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use holm_sys::process::{self, Clone, flags};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+    PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
 };
 
 pub use error::Error;
@@ -98,9 +98,8 @@ fn spawn(
     command: &Command,
     terminals: Terminals,
 ) -> Result<(OwnedFd, Option<OwnedFd>)> {
-    let gone = |errno| Error::step("find init of", "the guest", errno);
-    let pid = Pid::from_raw(state.pid).ok_or_else(|| gone(rustix::io::Errno::SRCH))?;
-    let init = pidfd_open(pid, PidfdFlags::empty()).map_err(gone)?;
+    let gone = || Error::step("find init of", "the guest", rustix::io::Errno::SRCH);
+    let init = state.init().ok_or_else(gone)?;
     let (launcher, inside) = channel()?;
     let tasks = cgroup.open_v1_tasks()?;
     let mut joined = flags::NEWUSER

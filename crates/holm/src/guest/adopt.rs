@@ -1,8 +1,4 @@
-use std::os::fd::OwnedFd;
-use std::path::Path;
-
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-
+use super::process;
 use super::repair::{Alive, store_state};
 use super::start::{in_monitor, own_pid, own_program, readable, responder};
 use super::state::now;
@@ -15,7 +11,7 @@ use crate::pool::{Name, Pool};
 /// It is not init's parent: how init ends it learns from the kernel where that tells others (Linux
 /// 6.15), and a reboot it cannot tell from a poweroff at all.
 pub(super) fn adopt(pool: &Pool, name: &Name, alive: &mut Alive) -> Result<()> {
-    let init = init_of(pool, name, alive)?;
+    let init = alive.state.init().ok_or_else(|| Error::Ended(name.clone()))?;
     let state = &mut alive.state;
     state.adopted = Some(now());
     let cgroup = readable(&alive.cgroup)?;
@@ -40,26 +36,12 @@ pub(super) fn adopt(pool: &Pool, name: &Name, alive: &mut Alive) -> Result<()> {
     let child = in_monitor(pool, name, |ready| {
         let (handoff, _) = monitor::adopt(guest)?;
         state.monitor = own_pid();
+        state.monitor_inode = process::inode(state.monitor);
         store_state(&alive.cgroup, name, state)?;
         ready();
         Ok(monitor::become_monitor(&handoff)?)
     })?;
     alive.state.monitor = child;
+    alive.state.monitor_inode = process::inode(child);
     Ok(())
-}
-
-/// Init's descriptor, once it is seen to be in the guest's control group: its number may be another
-/// process's by now.
-fn init_of(pool: &Pool, name: &Name, alive: &Alive) -> Result<OwnedFd> {
-    let gone = || Error::Ended(name.clone());
-    let pid = Pid::from_raw(alive.state.pid).ok_or_else(gone)?;
-    let init = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| gone())?;
-    let path = format!("/proc/{}/cgroup", alive.state.pid);
-    let groups = std::fs::read_to_string(Path::new(&path)).map_err(|_| gone())?;
-    let ours = format!("/{}/{name}/", pool.group());
-    if groups.lines().any(|line| line.starts_with("0::") && line.contains(&ours)) {
-        Ok(init)
-    } else {
-        Err(gone())
-    }
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::folder::{last, set_last};
+use super::process;
 use super::repair::{bury, state_of};
 use super::start::{Start, own_pid};
 use super::state::{Pending, now};
@@ -34,7 +35,11 @@ pub fn ended(pool: &Pool, name: &Name, ended: Ended) -> Result<()> {
         .and_then(|(_, config)| wait_before_restart(&state, ended, config.restart, restarts));
     bury(pool, name, cgroup, &state)?;
     let noted = last(pool, name).unwrap_or_default();
-    let pending = wait.map(|wait| Pending { at: now() + wait.as_secs(), by: own_pid() });
+    let pending = wait.map(|wait| Pending {
+        at: now() + wait.as_secs(),
+        by: own_pid(),
+        by_inode: process::inode(own_pid()),
+    });
     let restarts = if wait.is_some() { restarts + 1 } else { 0 };
     set_last(pool, name, &Last { ended: ended.to_string(), restarts, pending, ..noted })?;
     drop(lock);

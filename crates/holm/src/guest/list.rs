@@ -1,9 +1,9 @@
 use serde::Serialize;
 
 use super::folder::last;
-use super::repair::{alive, state_of};
+use super::repair::state_of;
 use super::sweep::{sweep, sweep_one};
-use super::{Last, Result, State, configured};
+use super::{Last, Pending, Result, State, configured};
 use crate::cgroup::{GuestCgroup, Layout, Usage};
 use crate::pool::{Name, Pool};
 
@@ -92,7 +92,7 @@ fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
         Some((cgroup, state)) if cgroup.populated().unwrap_or(false) => {
             (Some((cgroup, state)), false)
         }
-        Some((_, state)) => (None, state.pid != 0 && alive(state.monitor)),
+        Some((_, state)) => (None, state.pid != 0 && state.is_watched()),
         None => (None, false),
     };
     if !folder && running.is_none() {
@@ -116,7 +116,7 @@ fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
         Some((cgroup, state)) => status_of(cgroup, state),
         None if last
             .as_ref()
-            .is_some_and(|last| last.pending.as_ref().is_some_and(|p| alive(p.by))) =>
+            .is_some_and(|last| last.pending.as_ref().is_some_and(Pending::stands)) =>
         {
             Status::Restarting
         }
@@ -129,7 +129,7 @@ fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
         base,
         usage: running.as_ref().and_then(|(cgroup, _)| cgroup.usage().ok()),
         oom_kills: running.as_ref().and_then(|(cgroup, _)| cgroup.oom_kills().ok()).unwrap_or(0),
-        unwatched: running.as_ref().is_some_and(|(_, state)| !alive(state.monitor)),
+        unwatched: running.as_ref().is_some_and(|(_, state)| !state.is_watched()),
         state: running.map(|(_, state)| state),
         last,
         problem,

@@ -11,6 +11,7 @@ mod error;
 mod folder;
 mod list;
 mod prepare;
+mod process;
 mod ready;
 mod release;
 mod repair;

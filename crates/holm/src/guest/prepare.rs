@@ -7,6 +7,7 @@ use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::umask;
 
+use super::process;
 use super::repair::store_state;
 use super::start::own_pid;
 use super::state::now;
@@ -129,7 +130,9 @@ impl<'a> Prepared<'a> {
     fn record(&self, pid: i32, monitor: i32) -> Result<()> {
         let state = State {
             pid,
+            pid_inode: process::inode(pid),
             monitor,
+            monitor_inode: process::inode(monitor),
             started: now(),
             base: self.config.base.clone(),
             ids: self.ids,

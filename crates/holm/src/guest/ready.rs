@@ -3,7 +3,6 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::repair::running;
 use super::{Error, Result};
@@ -22,9 +21,7 @@ pub fn wait_ready(pool: &Pool, name: &Name, timeout: Duration) -> Result<()> {
     let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(fail)?;
     let folder = format!("/proc/self/fd/{}", cgroup.dir_fd().as_raw_fd());
     inotify::add_watch(&changes, folder, WatchFlags::ATTRIB).map_err(fail)?;
-    let init = Pid::from_raw(state.pid)
-        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
-        .ok_or_else(|| Error::Ended(name.clone()))?;
+    let init = state.init().ok_or_else(|| Error::Ended(name.clone()))?;
     let end = Instant::now() + timeout;
     loop {
         if cgroup.ready()? {

@@ -1,5 +1,5 @@
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Signal, pidfd_send_signal};
 
 use super::adopt::adopt;
 use super::state::now;
@@ -29,11 +29,11 @@ pub(crate) fn repaired(pool: &Pool, name: &Name) -> Result<Option<Alive>> {
     };
     let state = state_of(&cgroup, name)?;
     if let Some(state) = state {
-        let watched = alive(state.monitor);
+        let watched = state.is_watched();
         // Without an init, what is there is what a killed launcher has left.
-        if cgroup.populated()? && (watched || alive(state.pid)) {
+        if cgroup.populated()? && (watched || state.init_runs()) {
             let mut found = Alive { cgroup, state };
-            if !watched || retired(pool, name, found.state.monitor) {
+            if !watched || retired(pool, name, &found.state) {
                 adopt(pool, name, &mut found)?;
             }
             return Ok(Some(found));
@@ -125,14 +125,13 @@ pub(super) fn bury(pool: &Pool, name: &Name, cgroup: GuestCgroup, state: &State)
 
 /// Ends a monitor whose socket is gone with a wiped /run: nobody can reach it, and it cannot know. Says
 /// whether it did.
-fn retired(pool: &Pool, name: &Name, monitor: i32) -> bool {
+fn retired(pool: &Pool, name: &Name, state: &State) -> bool {
     if pool.guest_run_dir(name).join(monitor::SOCKET).exists() {
         return false;
     }
-    let process = Pid::from_raw(monitor).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    let Some(process) = process else { return true };
+    let Some(process) = state.watcher() else { return true };
     // A `holm run --keep` waits for its guest itself and has no socket.
-    let title = std::fs::read(format!("/proc/{monitor}/cmdline")).unwrap_or_default();
+    let title = std::fs::read(format!("/proc/{}/cmdline", state.monitor)).unwrap_or_default();
     if !title.starts_with(format!("[holm] {name}\0").as_bytes()) {
         return false;
     }
@@ -140,14 +139,4 @@ fn retired(pool: &Pool, name: &Name, monitor: i32) -> bool {
     let mut fds = [PollFd::new(&process, PollFlags::IN)];
     let _ = poll(&mut fds, None);
     true
-}
-
-/// Whether a process of this id lives. One that has ended and was not reaped yet does not: the host's
-/// init may be slow.
-pub(super) fn alive(pid: i32) -> bool {
-    let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    process.is_some_and(|process| {
-        let mut fds = [PollFd::new(&process, PollFlags::IN)];
-        poll(&mut fds, Some(&Timespec::default())) == Ok(0)
-    })
 }

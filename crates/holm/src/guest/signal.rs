@@ -2,7 +2,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::folder::{call_off, last};
 use super::repair::{Alive, repaired, store_state};
@@ -53,7 +52,7 @@ pub fn kill(pool: &Pool, name: &Name) -> Result<()> {
 pub fn signal(pool: &Pool, name: &Name, signal: Signal) -> Result<()> {
     let _lock = pool.lock_guest(name)?;
     let alive = repaired(pool, name)?.ok_or_else(|| Error::NotRunning(name.clone()))?;
-    let init = process(alive.state.pid).ok_or_else(|| Error::NotRunning(name.clone()))?;
+    let init = alive.state.init().ok_or_else(|| Error::NotRunning(name.clone()))?;
     holm_sys::signal::send(init.as_fd(), signal.0)
         .map_err(|error| Error::io("send a signal to", format!("the init of {name}"), error))
 }
@@ -72,7 +71,7 @@ pub fn wait(pool: &Pool, name: &Name, timeout: Option<Duration>) -> Result<Last>
         repaired(pool, name)?
     };
     if let Some(alive) = alive {
-        let (init, monitor) = (process(alive.state.pid), process(alive.state.monitor));
+        let (init, monitor) = (alive.state.init(), alive.state.watcher());
         let timeout = timeout.unwrap_or(Duration::MAX);
         if let Some(init) = init
             && !ended_within(&init, timeout)?
@@ -107,8 +106,8 @@ impl Ending {
         };
         alive.state.stopping = true;
         store_state(&alive.cgroup, name, &alive.state)?;
-        let monitor = process(alive.state.monitor);
-        if let Some(init) = process(alive.state.pid) {
+        let monitor = alive.state.watcher();
+        if let Some(init) = alive.state.init() {
             return Ok(Some(Self { alive, init, monitor }));
         }
         // It ended this moment; its monitor, or this command, cleans up.
@@ -163,10 +162,6 @@ fn clean_up(pool: &Pool, name: &Name, monitor: Option<OwnedFd>) -> Result<()> {
         Err(error) => Err(error.into()),
         Ok(_lock) => repaired(pool, name).map(drop),
     }
-}
-
-fn process(pid: i32) -> Option<OwnedFd> {
-    pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
 }
 
 /// Waits for a process's end; says whether it came within the time.

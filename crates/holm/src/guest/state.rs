@@ -12,8 +12,14 @@ use crate::pool::Ids;
 pub struct State {
     /// Init's process id on the host; 0 while there is none yet.
     pub pid: i32,
+    /// The inode of its pidfd, which tells it from later processes with the same number.
+    #[serde(default)]
+    pub pid_inode: u64,
     /// Its monitor's process id, or that of the `holm run` that waits for it.
     pub monitor: i32,
+    /// The same of the monitor.
+    #[serde(default)]
+    pub monitor_inode: u64,
     /// When it was started, in seconds since 1970.
     pub started: u64,
     /// Its base's name.
@@ -72,6 +78,9 @@ pub struct Pending {
     pub at: u64,
     /// The monitor's process id.
     pub by: i32,
+    /// The inode of its pidfd.
+    #[serde(default)]
+    pub by_inode: u64,
 }
 
 /// Seconds since 1970.

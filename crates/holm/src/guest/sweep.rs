@@ -1,7 +1,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use super::repair::{alive, bury, state_of};
+use super::repair::{bury, state_of};
 use super::state::now;
 use super::{Result, repaired};
 use crate::cgroup::{self, GuestCgroup, Layout};
@@ -38,7 +38,7 @@ pub(super) fn sweep_one(pool: &Pool, layout: &Layout, name: &Name) -> Result<()>
     };
     let state = state_of(&cgroup, name)?;
     let reachable = pool.guest_run_dir(name).join(monitor::SOCKET).exists();
-    if state.as_ref().is_some_and(|state| alive(state.monitor) && (state.ephemeral || reachable)) {
+    if state.as_ref().is_some_and(|state| state.is_watched() && (state.ephemeral || reachable)) {
         return Ok(());
     }
     if pool.guest_dir(name).is_dir() {

@@ -6,6 +6,7 @@ mod killed;
 mod names;
 mod places;
 mod races;
+mod reuse;
 mod room;
 mod settings;
 
@@ -27,6 +28,7 @@ pub fn tests() -> Vec<Test> {
         room::TESTS,
         host::TESTS,
         places::TESTS,
+        reuse::TESTS,
         killed::TESTS,
     ]
     .concat()

@@ -1,0 +1,107 @@
+//! Process ids that belong to somebody else by now: whoever has one is neither taken for the guest's nor harmed.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use holm::cgroup::{GuestCgroup, Layout};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::{Value, json};
+
+use super::{exec, idle, pid, status};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(the_monitors).bases(&["busybox"]),
+    test!(the_inits).bases(&["busybox"]),
+    test!(of_one_who_was_to_start_it_again).bases(&["busybox"]),
+];
+
+/// A process of the host that has nothing to do with the guest but looks like its monitor.
+struct Bystander(Child);
+
+impl Bystander {
+    fn new() -> Self {
+        let mut sleep = Command::new("sleep");
+        Self(sleep.arg0("[holm] box").arg("100000").spawn().expect("a process"))
+    }
+
+    #[track_caller]
+    fn is_unharmed(&mut self) {
+        assert!(self.0.try_wait().expect("our child").is_none(), "it was killed");
+    }
+}
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Makes the state of guest `box` name the process `pid`, as if the kernel had given it a number that was free again.
+fn name_in_state(sandbox: &mut Sandbox, whose: &str, pid: u32) {
+    let layout = Layout::probe().expect("control groups");
+    let group = format!("holm-{}", sandbox.instance().expect("the root is in use"));
+    let cgroup = GuestCgroup::open(&layout, &group, "box").expect("it runs").expect("it runs");
+    let bytes = cgroup.state().expect("a state").expect("a state");
+    let mut state: Value = serde_json::from_slice(&bytes).expect("JSON");
+    state[whose] = json!(pid);
+    cgroup.set_state(state.to_string().as_bytes()).expect("an attribute");
+}
+
+/// Kills the guest's monitor, and waits until its number is free.
+fn kill_monitor(sandbox: &Sandbox) {
+    let monitor = Pid::from_raw(pid(&status(sandbox, "box"), "monitor")).expect("a process id");
+    kill_process(monitor, Signal::KILL).expect("it runs");
+    sandbox.wait_for("the monitor is reaped", || test_kill_process(monitor).err().map(drop));
+}
+
+fn the_monitors(sandbox: &mut Sandbox) {
+    idle(sandbox, "launch", "box");
+    let mut other = Bystander::new();
+    kill_monitor(sandbox);
+    name_in_state(sandbox, "monitor", other.0.id());
+    // With its socket away as well, such a process would be ended as a monitor that nobody can reach.
+    let run = format!("/run/holm/{}", sandbox.instance().expect("in use"));
+    std::fs::remove_dir_all(run).expect("a run folder");
+    sandbox.holm(&["start", "box"]).refused(&["running already"]);
+    let adopted = status(sandbox, "box");
+    assert_eq!(adopted["unwatched"], false, "{adopted}");
+    assert_ne!(pid(&adopted, "monitor").unsigned_abs(), other.0.id(), "{adopted}");
+    assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
+    other.is_unharmed();
+    sandbox.holm(&["rm", "--force", "box"]).ok();
+    other.is_unharmed();
+}
+
+fn the_inits(sandbox: &mut Sandbox) {
+    idle(sandbox, "launch", "box");
+    let mut other = Bystander::new();
+    kill_monitor(sandbox);
+    name_in_state(sandbox, "pid", other.0.id());
+    sandbox.holm(&["exec", "box", "true"]).refused(&["init of the guest"]);
+    // A guest without an init is none: what is left of it goes.
+    sandbox.holm(&["start", "box"]).ok();
+    assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
+    other.is_unharmed();
+    sandbox.holm(&["stop", "box"]).ok();
+    sandbox.holm(&["rm", "box"]).ok();
+    other.is_unharmed();
+}
+
+/// The note of a start that is to follow is on the disk, and may be read after the host has booted again.
+fn of_one_who_was_to_start_it_again(sandbox: &mut Sandbox) {
+    idle(sandbox, "launch", "box");
+    sandbox.holm(&["stop", "box"]).ok();
+    let mut other = Bystander::new();
+    let path = sandbox.root().join("guests/box/last");
+    let text = std::fs::read_to_string(&path).expect("how it ended");
+    let mut last: Value = serde_json::from_str(&text).expect("JSON");
+    last["pending"] = json!({ "at": 1, "by": other.0.id(), "by_inode": 1 });
+    std::fs::write(&path, last.to_string()).expect("a file");
+    assert_eq!(status(sandbox, "box")["status"], "stopped");
+    sandbox.holm(&["start", "box"]).ok();
+    sandbox.holm(&["rm", "--force", "box"]).ok();
+    other.is_unharmed();
+}
