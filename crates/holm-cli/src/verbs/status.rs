@@ -83,6 +83,11 @@ fn text(guest: &Summary, colour: bool) -> String {
         let text = "none: the next start, stop or console puts one in its place";
         lines.push(("monitor", text.to_owned()));
     }
+    if guest.unheard {
+        let text =
+            "not known: its monitor died before init said so, and another hears nothing of it";
+        lines.push(("ready", text.to_owned()));
+    }
     lines.extend(guest.problem.clone().map(|problem| ("problem", problem)));
     term::list(&lines, colour)
 }
@@ -114,6 +119,10 @@ fn last_text(last: &Last) -> String {
     let how = match Ended::parse(&last.ended) {
         Some(ended) if ended.is_reboot() => "rebooted".to_owned(),
         Some(ended) if ended.is_poweroff() => "switched itself off".to_owned(),
+        Some(Ended { how: How::Exited(0), adopted: true }) => {
+            "exited with 0, or rebooted, or switched itself off: its monitor had been killed, and another cannot tell"
+                .to_owned()
+        }
         Some(ended) => how_text(ended.how),
         None => last.ended.clone(),
     };

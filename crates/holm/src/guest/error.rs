@@ -56,6 +56,12 @@ pub enum Error {
     /// The guest ended while it was waited for.
     #[error("guest {0} ended before it was ready; `holm logs {0}` shows what its init said")]
     Ended(Name),
+    /// A guest's monitor was killed before init said that the guest is up.
+    #[error(
+        "whether guest {0} is ready is not known: its monitor was killed before init said so, and what init says \
+         after that nobody hears; it runs on, and `holm restart {0}` starts it with a monitor that hears it"
+    )]
+    Unheard(Name),
     /// The guest does not run.
     #[error("guest {0} is not running; `holm start {0}` starts it")]
     NotRunning(Name),

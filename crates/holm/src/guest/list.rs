@@ -40,6 +40,8 @@ pub struct Summary {
     pub oom_kills: u64,
     /// Its monitor is dead: the next `start`, `stop` or `console` puts another in its place.
     pub unwatched: bool,
+    /// Whether it is ready cannot be known: its first monitor died before init said so.
+    pub unheard: bool,
     /// More of it, if it runs.
     pub state: Option<State>,
     /// How its last run ended.
@@ -130,6 +132,8 @@ fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
         usage: running.as_ref().and_then(|(cgroup, _)| cgroup.usage().ok()),
         oom_kills: running.as_ref().and_then(|(cgroup, _)| cgroup.oom_kills().ok()).unwrap_or(0),
         unwatched: running.as_ref().is_some_and(|(_, state)| !state.is_watched()),
+        unheard: status == Status::Running
+            && running.as_ref().is_some_and(|(_, state)| state.adopted.is_some()),
         state: running.map(|(_, state)| state),
         last,
         problem,

@@ -21,12 +21,16 @@ pub fn wait_ready(pool: &Pool, name: &Name, timeout: Duration) -> Result<()> {
     let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(fail)?;
     let folder = format!("/proc/self/fd/{}", cgroup.dir_fd().as_raw_fd());
     inotify::add_watch(&changes, folder, WatchFlags::ATTRIB).map_err(fail)?;
+    let monitor = state.watcher();
     let init = state.init().ok_or_else(|| Error::Ended(name.clone()))?;
     let end = Instant::now() + timeout;
     loop {
         if cgroup.ready()? {
             return Ok(());
         }
+        let Some(monitor) = monitor.as_ref().filter(|_| state.adopted.is_none()) else {
+            return Err(Error::Unheard(name.clone()));
+        };
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             let hint = format!("it runs on; `holm logs {name}` shows what init says");
@@ -41,6 +45,7 @@ pub fn wait_ready(pool: &Pool, name: &Name, timeout: Duration) -> Result<()> {
         let mut fds = [
             PollFd::new(&changes, PollFlags::IN),
             PollFd::from_borrowed_fd(init.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(monitor.as_fd(), PollFlags::IN),
         ];
         match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -48,6 +53,9 @@ pub fn wait_ready(pool: &Pool, name: &Name, timeout: Duration) -> Result<()> {
         }
         if !fds[1].revents().is_empty() {
             return Err(Error::Ended(name.clone()));
+        }
+        if !fds[2].revents().is_empty() && !cgroup.ready()? {
+            return Err(Error::Unheard(name.clone()));
         }
         let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
         let mut events = inotify::Reader::new(&changes, &mut buffer);

@@ -1,16 +1,25 @@
 //! A new monitor's view of a guest that has lost its own.
 
 use super::{Error, Handoff, listen};
+use crate::launch::channel;
 use crate::terminal::{self, is_master};
+use holm_sys::exec::close_all_but;
+use holm_sys::process::{self, Clone};
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat, openat2};
-use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
+use rustix::process::{
+    PidfdGetfdFlags, Signal, WaitId, WaitIdOptions, pidfd_getfd, pidfd_send_signal, waitid,
+};
 use rustix::pty::ptsname;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 /// Where Holm's minimal init keeps the console's master.
 const CONSOLE_MASTER: i32 = 10;
+
+/// How long a guest's own filesystem may keep the search for the console waiting.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A running guest without a monitor.
 #[derive(Debug)]
@@ -62,7 +71,7 @@ pub fn adopt(guest: Running<'_>) -> Result<(Handoff<'_>, Found), Error> {
         name,
         format!("cannot listen in {} for those who look at its console", guest.run_dir.display()),
     ))?;
-    let console = guest.console.then(|| kept(&guest).or_else(|| reopened(guest.pid))).flatten();
+    let console = if guest.console { console(&guest) } else { None };
     let output = if guest.console { None } else { output(&folder) };
     let found = match (&console, &output) {
         (Some(_), _) => Found::Console,
@@ -84,6 +93,31 @@ pub fn adopt(guest: Running<'_>) -> Result<(Handoff<'_>, Found), Error> {
         responder: guest.responder,
     };
     Ok((handoff, found))
+}
+
+/// The guest's console. A child looks for it: a filesystem that the guest serves itself may stand in the way and never
+/// answer, and whoever waits for that can perhaps not even be killed. FUSE refuses the host's processes, but below an
+/// overlay of the guest's it is asked with the guest's rights.
+fn console(guest: &Running<'_>) -> Option<OwnedFd> {
+    let (parent, inside) = channel().ok()?;
+    let Clone::Parent { pidfd, .. } = process::clone(0, None).ok()? else {
+        // Left behind it must hold nothing: not the guest's lock, not what its starter reads until the end.
+        let [go, report] = inside.descriptors();
+        if close_all_but(3, &[go, report, guest.init.as_fd()]).is_ok()
+            && let Some(master) = kept(guest).or_else(|| reopened(guest.pid))
+        {
+            inside.offer(master.as_fd());
+        }
+        process::exit_now(0);
+    };
+    drop(inside);
+    let found = parent.follow(&pidfd, Some(PATIENCE));
+    if found.is_err() {
+        let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+    } else {
+        let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+    }
+    found.ok().flatten()
 }
 
 /// The master that the minimal init keeps.

@@ -1,5 +1,6 @@
 //! Bad input and accidents: a clear error, nothing left behind, nothing lost.
 
+mod adopted;
 mod host;
 mod init;
 mod killed;
@@ -29,6 +30,7 @@ pub fn tests() -> Vec<Test> {
         host::TESTS,
         places::TESTS,
         reuse::TESTS,
+        adopted::TESTS,
         killed::TESTS,
     ]
     .concat()
