@@ -27,6 +27,10 @@ pub struct Ls {
 impl Run for Ls {
     fn run(self, context: &Context) -> Outcome {
         let mut guests = guest::list(&context.pool()?)?;
+        // The same for all of them.
+        if let Some(what) = guests.iter().find_map(|guest| guest.unguarded.as_ref()) {
+            term::print_error(&format!("warning: {what}\n"));
+        }
         if self.running {
             guests.retain(|g| g.state.is_some());
         }

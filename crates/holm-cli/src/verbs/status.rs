@@ -83,6 +83,7 @@ fn text(guest: &Summary, colour: bool) -> String {
         let text = "none: the next start, stop or console puts one in its place";
         lines.push(("monitor", text.to_owned()));
     }
+    lines.extend(guest.unguarded.clone().map(|what| ("network rules", what)));
     if guest.unheard {
         let text =
             "not known: its monitor died before init said so, and another hears nothing of it";

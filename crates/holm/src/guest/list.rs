@@ -1,6 +1,7 @@
 use serde::Serialize;
 
 use super::folder::last;
+use super::guard::guard;
 use super::repair::state_of;
 use super::sweep::{sweep, sweep_one};
 use super::{Last, Pending, Result, State, configured};
@@ -42,6 +43,8 @@ pub struct Summary {
     pub unwatched: bool,
     /// Whether it is ready cannot be known: its first monitor died before init said so.
     pub unheard: bool,
+    /// The rules that guard its network had been flushed; this look made them again, or says why it could not.
+    pub unguarded: Option<String>,
     /// More of it, if it runs.
     pub state: Option<State>,
     /// How its last run ended.
@@ -59,18 +62,22 @@ pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
     names.extend(running.iter().filter_map(|name| Name::new(name).ok()));
     names.sort();
     names.dedup();
-    names.iter().filter_map(|name| look(pool, &layout, name).transpose()).collect()
+    let looked = names.iter().filter_map(|name| look(pool, &layout, name).transpose());
+    let mut all = looked.collect::<Result<Vec<Summary>>>()?;
+    guard(pool, &mut all);
+    Ok(all)
 }
 
 /// One guest.
 pub fn summary(pool: &Pool, name: &Name) -> Result<Summary> {
     let layout = Layout::probe()?;
     sweep_one(pool, &layout, name)?;
-    let found = look(pool, &layout, name)?;
-    found.ok_or_else(|| {
-        crate::pool::Error::NoGuest { name: name.clone(), known: pool.guests().unwrap_or_default() }
-            .into()
-    })
+    let Some(mut found) = look(pool, &layout, name)? else {
+        let known = pool.guests().unwrap_or_default();
+        return Err(crate::pool::Error::NoGuest { name: name.clone(), known }.into());
+    };
+    guard(pool, std::slice::from_mut(&mut found));
+    Ok(found)
 }
 
 /// Whether a guest runs, or will by itself.
@@ -134,6 +141,7 @@ fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
         unwatched: running.as_ref().is_some_and(|(_, state)| !state.is_watched()),
         unheard: status == Status::Running
             && running.as_ref().is_some_and(|(_, state)| state.adopted.is_some()),
+        unguarded: None,
         state: running.map(|(_, state)| state),
         last,
         problem,

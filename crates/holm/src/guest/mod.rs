@@ -9,6 +9,7 @@ mod create;
 mod ended;
 mod error;
 mod folder;
+mod guard;
 mod list;
 mod prepare;
 mod process;

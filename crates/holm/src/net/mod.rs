@@ -111,6 +111,25 @@ pub fn give_up(instance: u8) -> Result<(), Error> {
     nft::delete(instance)
 }
 
+/// Whether the packet filter has the rules of an instance.
+pub fn has_rules(instance: u8) -> Result<bool, Error> {
+    nft::is_there(instance)
+}
+
+/// Makes the rules of an instance, with the published ports of its guests, if they are missing; says whether they were.
+pub fn restore(instance: u8) -> Result<bool, Error> {
+    if nft::is_there(instance)? {
+        return Ok(false);
+    }
+    nft::ensure(&netlink::Socket::route()?, instance, dns::loopback_only())?;
+    Ok(true)
+}
+
+/// Whether a guest's interface is in this network namespace.
+pub fn is_attached(plan: &Plan) -> Result<bool, Error> {
+    Ok(link::get(&netlink::Socket::route()?, &plan.host_if)?.is_some())
+}
+
 /// Context ids of an instance that have an interface on this host.
 pub fn leftovers(instance: u8) -> Result<Vec<u32>, Error> {
     let prefix = plan::host_prefix(instance);

@@ -101,11 +101,14 @@ fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     )
 }
 
+/// What the mark of every Holm's rules begins with.
+const MARK: &str = "holm ";
+
 /// A mark of the rules' text, kept as the table's comment: other rules are replaced, equal ones left alone.
 fn mark(rules: &str) -> String {
     let mut hasher = DefaultHasher::new();
     rules.hash(&mut hasher);
-    format!("holm {:016x}", hasher.finish())
+    format!("{MARK}{:016x}", hasher.finish())
 }
 
 /// `nfgenmsg` of family `inet`.
@@ -147,6 +150,11 @@ fn is_current(netfilter: &Socket, instance: u8, mark: &str) -> Result<bool, Erro
         Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
         _ => Ok(current),
     }
+}
+
+/// Whether the instance's table is there, of whichever Holm.
+pub fn is_there(instance: u8) -> Result<bool, Error> {
+    is_current(&Socket::netfilter()?, instance, MARK)
 }
 
 /// Makes the instance's table where it is missing or different, with the published ports of all its guests.

@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     test!(loopback_services_of_the_host_stay_private),
     test!(nobody_outside_reaches_a_guest_unasked),
     test!(flushed_rules_come_back_with_the_ports),
+    test!(a_look_makes_flushed_rules_again).bases(&["busybox"]),
     test!(detaching_leaves_nothing),
     test!(a_dead_guests_interface_is_replaced),
     test!(ports_of_a_dead_guest_are_freed),
@@ -280,6 +281,46 @@ fn flushed_rules_come_back_with_the_ports(_: &mut Sandbox) {
     let _another = world.guest(1, 2, &Net::default());
     assert!(world.outside.reaches("192.0.2.2:8080").is_some());
     assert_eq!(world.host.sh("nft list ruleset"), rules);
+}
+
+/// The whole command, on a host of its own network: `ls` and `status` make the rules again, once, and say so.
+fn a_look_makes_flushed_rules_again(sandbox: &mut Sandbox) {
+    let world = World::new();
+    let holm = |words: &[&str]| world.host.with(|| sandbox.holm(words));
+    let launch = |name: &str, net: &str| {
+        let words = ["--base", "busybox", "--net", net, "--", "sleep", "100000"];
+        holm(&[&["launch", name][..], &words].concat()).ok();
+    };
+    launch("alone", "none");
+    holm(&["ls"]).ok();
+    assert!(!world.host.sh("nft list tables").contains("holm-"), "nobody needs rules");
+    launch("web", "private");
+    let rules = world.host.sh("nft list ruleset");
+    assert!(rules.contains("table inet holm-"), "{rules}");
+    let said = "rules had been flushed, and are there again";
+    for (words, stderr) in [
+        (&["ls"][..], true),
+        (&["ls", "-q"], true),
+        (&["status", "web"], false),
+        (&["status", "web", "--json"], false),
+    ] {
+        world.host.sh("nft flush ruleset");
+        let told = holm(words).ok();
+        assert!(if stderr { &told.stderr } else { &told.stdout }.contains(said), "{told}");
+        assert_eq!(world.host.sh("nft list ruleset"), rules, "{words:?}");
+        let told = holm(words).ok();
+        assert!(!told.stderr.contains(said) && !told.stdout.contains(said), "{told}");
+    }
+    // Seen from another network namespace nothing is missing.
+    let told = world.outside.with(|| sandbox.holm(&["ls"])).ok();
+    assert!(!told.stderr.contains("rules"), "{told}");
+    assert_eq!(world.outside.sh("nft list tables"), "");
+    // A guest without a network is no reason to make them.
+    holm(&["stop", "web"]).ok();
+    world.host.sh("nft flush ruleset");
+    assert!(!holm(&["ls"]).ok().stderr.contains("rules"));
+    assert_eq!(world.host.sh("nft list tables"), "");
+    holm(&["rm", "--force", "--all"]).ok();
 }
 
 fn detaching_leaves_nothing(_: &mut Sandbox) {
