@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::folder::{last, set_last};
 use super::process;
-use super::repair::{bury, state_of};
+use super::repair::{bury_noting, state_of};
 use super::start::{Start, own_pid};
 use super::state::{Pending, now};
 use super::{Last, Result, State, configured, repaired};
@@ -10,6 +10,7 @@ use crate::cgroup::{GuestCgroup, Layout};
 use crate::config::Restart;
 use crate::monitor::{Ended, How};
 use crate::pool::{Name, Pool};
+use crate::step;
 
 /// A run this long counts as a success of the restart policy: the waiting begins anew.
 const STABLE: u64 = 60;
@@ -24,6 +25,7 @@ const LONGEST_WAIT: u64 = 60;
 pub fn ended(pool: &Pool, name: &Name, ended: Ended) -> Result<()> {
     let layout = Layout::probe()?;
     let lock = pool.lock_guest(name)?;
+    step::done("ended-lock");
     let Some(cgroup) = GuestCgroup::open(&layout, &pool.group(), name.as_str())? else {
         return Ok(());
     };
@@ -33,20 +35,18 @@ pub fn ended(pool: &Pool, name: &Name, ended: Ended) -> Result<()> {
     let wait = configured(pool, name)
         .ok()
         .and_then(|(_, config)| wait_before_restart(&state, ended, config.restart, restarts));
-    bury(pool, name, cgroup, &state)?;
-    let noted = last(pool, name).unwrap_or_default();
-    let pending = wait.map(|wait| Pending {
-        at: now() + wait.as_secs(),
-        by: own_pid(),
-        by_inode: process::inode(own_pid()),
-    });
+    let by = own_pid();
+    let by_inode = process::inode(by);
+    let pending = wait.map(|wait| Pending { at: now() + wait.as_secs(), by, by_inode });
     let restarts = if wait.is_some() { restarts + 1 } else { 0 };
-    set_last(pool, name, &Last { ended: ended.to_string(), restarts, pending, ..noted })?;
+    let note = |last| Last { ended: ended.to_string(), restarts, pending, ..last };
+    bury_noting(pool, name, cgroup, &state, note)?;
     drop(lock);
     match wait {
         None => Ok(()),
         Some(wait) => {
             std::thread::sleep(wait);
+            step::done("ended-wait");
             start_again(pool, name)
         }
     }

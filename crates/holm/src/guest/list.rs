@@ -84,8 +84,6 @@ pub fn summary(pool: &Pool, name: &Name) -> Result<Summary> {
 pub fn goes_on(pool: &Pool, name: &Name) -> Result<bool> {
     let layout = Layout::probe()?;
     sweep_one(pool, &layout, name)?;
-    // A monitor notes an end and whether another start follows in two steps, under this lock.
-    let _lock = pool.lock_guest(name)?;
     Ok(look(pool, &layout, name)?.is_some_and(|guest| guest.status != Status::Stopped))
 }
 
@@ -115,11 +113,15 @@ fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
         (None, None) => unreachable!("neither a folder nor a control group"),
     };
     let mut last = last(pool, name);
-    if running.is_some()
-        && let Some(last) = &mut last
-    {
-        // The start that followed has taken place.
-        last.pending = None;
+    if let Some(last) = &mut last {
+        if running.is_some() {
+            // The start that followed has taken place.
+            last.pending = None;
+        } else if last.pending.take_if(|pending| !pending.stands()).is_some() {
+            last.failure = Some(format!(
+                "the monitor that was to start it again is gone; `holm start {name}` does"
+            ));
+        }
     }
     let status = match &running {
         Some((cgroup, state)) => status_of(cgroup, state),

@@ -8,6 +8,7 @@ use crate::cgroup::{GuestCgroup, Layout};
 use crate::monitor;
 use crate::net;
 use crate::pool::{Name, Pool};
+use crate::step;
 
 /// A guest that has a control group, and what is known of it.
 #[derive(Debug)]
@@ -94,32 +95,51 @@ pub(super) fn note_end(pool: &Pool, name: &Name, words: &str) -> Result<()> {
     repaired(pool, name).map(drop)
 }
 
-/// Removes what is left of a guest that has ended, and says how, if nobody did.
+/// Removes what is left of a guest that has ended, and notes how that was.
 pub(super) fn bury(pool: &Pool, name: &Name, cgroup: GuestCgroup, state: &State) -> Result<()> {
+    bury_noting(pool, name, cgroup, state, |last| last)
+}
+
+/// The same with a note that says more.
+///
+/// The control group goes last: as long as it is there, a command that was killed in the midst of this is followed by
+/// one that does it again.
+pub(super) fn bury_noting(
+    pool: &Pool,
+    name: &Name,
+    cgroup: GuestCgroup,
+    state: &State,
+    note: impl FnOnce(Last) -> Last,
+) -> Result<()> {
     let oom_kills = cgroup.oom_kills().unwrap_or(0);
     cgroup.kill()?;
+    step::done("bury-killed");
     net::forget(&state.net)?;
+    step::done("bury-network");
+    if !state.ephemeral && state.pid != 0 {
+        let path = pool.guest_dir(name).join("ended");
+        let same = |last: &Last| last.run != 0 && last.run == state.pid_inode;
+        let last = folder::last(pool, name).filter(same).unwrap_or_else(|| {
+            let words = std::fs::read_to_string(&path).unwrap_or_else(|_| "unknown".to_owned());
+            Last {
+                run: state.pid_inode,
+                ended: words.trim().to_owned(),
+                at: now(),
+                oom_kills,
+                asked: state.stopping,
+                ..Last::default()
+            }
+        });
+        folder::set_last(pool, name, &note(last))?;
+        step::done("bury-noted");
+        let _ = std::fs::remove_file(path);
+    }
+    step::done("bury-words");
     cgroup.remove()?;
+    step::done("bury-group");
     if state.ephemeral {
         pool.release_ids(state.ids);
-        return Ok(());
     }
-    if state.pid == 0 {
-        return Ok(());
-    }
-    let ended = pool.guest_dir(name).join("ended");
-    let words = std::fs::read_to_string(&ended).unwrap_or_else(|_| "unknown".to_owned());
-    let last = Last {
-        ended: words.trim().to_owned(),
-        at: now(),
-        oom_kills,
-        restarts: 0,
-        asked: state.stopping,
-        failure: None,
-        pending: None,
-    };
-    folder::set_last(pool, name, &last)?;
-    let _ = std::fs::remove_file(ended);
     Ok(())
 }
 

@@ -48,6 +48,8 @@ impl<'a> Start<'a> {
     pub fn prepare(pool: &'a Pool, name: &'a Name) -> Result<Self> {
         let (_, config) = configured(pool, name)?;
         fit(pool)?;
+        // Words about an earlier run that a host which went down has kept.
+        let _ = std::fs::remove_file(pool.guest_dir(name).join("ended"));
         let ids = ids(pool, name, config.security.nesting)?;
         let disk = Some(pool.guest_dir(name).join("disk"));
         Ok(Self { pool, name, prepared: Prepared::new(pool, name, config, ids, disk)? })

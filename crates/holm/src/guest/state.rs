@@ -53,6 +53,9 @@ pub struct State {
 /// How a guest's last run ended, kept as `guests/NAME/last`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Last {
+    /// Which run: the inode of its init's pidfd; 0 if that was not known.
+    #[serde(default)]
+    pub run: u64,
     /// What the kernel said, in the words of [`crate::monitor::Ended`].
     pub ended: String,
     /// When, in seconds since 1970.

@@ -17,9 +17,9 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// The steps that `holm start` itself takes.
-const PREPARING: &[&str] = &["base", "net-plan", "cgroup", "record"];
+pub const PREPARING: &[&str] = &["base", "net-plan", "cgroup", "record"];
 /// Those of the process that becomes the monitor.
-const LAUNCHING: &[&str] = &[
+pub const LAUNCHING: &[&str] = &[
     "mount-namespace",
     "clone",
     "id-maps",
@@ -38,16 +38,16 @@ const LAUNCHING: &[&str] = &[
 ];
 
 /// A command that stands still at a step.
-struct Stopped {
+pub struct Stopped {
     command: Child,
     /// The process that stopped: the command, or the child that becomes the monitor.
-    at: Pid,
+    pub at: Pid,
 }
 
 impl Stopped {
     /// Runs `holm ARGS...` until it has done `step`.
     #[track_caller]
-    fn new(sandbox: &Sandbox, args: &[&str], step: &str) -> Self {
+    pub fn new(sandbox: &Sandbox, args: &[&str], step: &str) -> Self {
         let mut command = sandbox.command();
         command.args(args).env("HOLM_STOP_AT", step);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -70,7 +70,12 @@ impl Stopped {
         kill_process(self.at, Signal::KILL).expect("it stands still");
     }
 
-    fn kill_command(&mut self) {
+    /// How the command ended, if it has.
+    pub fn try_wait(&mut self) -> Option<std::process::ExitStatus> {
+        self.command.try_wait().expect("our child")
+    }
+
+    pub fn kill_command(&mut self) {
         self.command.kill().expect("our child");
         self.command.wait().expect("our child");
     }
@@ -87,12 +92,12 @@ impl Drop for Stopped {
     }
 }
 
-fn is_stopped(pid: u32) -> bool {
+pub fn is_stopped(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
 }
 
-fn create(sandbox: &Sandbox) {
+pub fn create(sandbox: &Sandbox) {
     sandbox.holm(&["create", "box", "--base", "busybox", "--", "sleep", "100000"]).ok();
     // Once whole, so that the root has what it keeps.
     sandbox.holm(&["start", "box"]).ok();
@@ -101,7 +106,7 @@ fn create(sandbox: &Sandbox) {
 
 /// After `ls`, everything is as `before`, and the guest starts, answers and stops.
 #[track_caller]
-fn is_repaired(sandbox: &mut Sandbox, before: &[String], what: &str) {
+pub fn is_repaired(sandbox: &mut Sandbox, before: &[String], what: &str) {
     sandbox.wait_for(what, || {
         let listed = sandbox.holm(&["ls"]).ok();
         assert!(listed.stdout.contains("box"), "{what}\n{listed}");
@@ -146,7 +151,7 @@ fn start_killed_at_each_step(sandbox: &mut Sandbox) {
 
 /// A guest that ran when its monitor-to-be was killed has one after the next command.
 #[track_caller]
-fn adopts(sandbox: &Sandbox, step: &str) {
+pub fn adopts(sandbox: &Sandbox, step: &str) {
     let first = status(sandbox, "box");
     assert_ne!(first["status"], "stopped", "{step}: {first}");
     sandbox.wait_for("a monitor of its own", || {

@@ -4,6 +4,7 @@ mod adopted;
 mod host;
 mod init;
 mod killed;
+mod killed_end;
 mod names;
 mod places;
 mod races;
@@ -32,6 +33,7 @@ pub fn tests() -> Vec<Test> {
         reuse::TESTS,
         adopted::TESTS,
         killed::TESTS,
+        killed_end::TESTS,
     ]
     .concat()
 }
