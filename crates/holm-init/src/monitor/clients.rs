@@ -10,7 +10,7 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send, so
 const CLIENTS: usize = 16;
 
 /// The longest message a client sends: its kind and 1024 bytes of input.
-const INPUT_MAX: usize = 1 + 1024;
+pub const INPUT_MAX: usize = 1 + 1024;
 
 /// What one client may lag behind, in bytes.
 const LAG: usize = 1 << 20;

@@ -1,6 +1,7 @@
 //! The guest's console and its output, which a hostile guest holds at the other end.
 
 use super::MESSAGE_MAX;
+use super::clients::INPUT_MAX;
 use holm_sys::bare;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat, fstatfs, major, minor};
@@ -19,7 +20,7 @@ const PATIENCE: u32 = 1000;
 /// A pty's master, and the input that did not fit into it yet.
 pub struct Console {
     pub master: OwnedFd,
-    pending: [u8; MESSAGE_MAX],
+    pending: [u8; INPUT_MAX],
     start: usize,
     end: usize,
 }
@@ -32,7 +33,7 @@ impl Console {
         let pty = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
             && device == (5, 2)
             && fstatfs(&master).ok()?.f_type as i64 == DEVPTS_MAGIC;
-        pty.then(|| Console { master, pending: [0; MESSAGE_MAX], start: 0, end: 0 })
+        pty.then(|| Console { master, pending: [0; INPUT_MAX], start: 0, end: 0 })
     }
 
     /// Gives `sink` what the guest wrote, and the guest what is pending; says whether there may be more.
