@@ -93,7 +93,9 @@ fn is_started_again(sandbox: &Sandbox, first: i32) {
         let state = status(sandbox, "box");
         let now =
             state["state"]["pid"].as_i64().filter(|&pid| pid != 0 && pid != i64::from(first))?;
-        (state["state"]["adopted"].is_null() && state["unwatched"] == false).then_some(now)
+        let own = state["state"]["adopted"].is_null() && state["unwatched"] == false;
+        // Before it is ready it may still be launched.
+        (own && state["status"] == "ready").then_some(now)
     });
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
 }

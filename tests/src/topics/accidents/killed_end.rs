@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::killed::{LAUNCHING, PREPARING, Stopped, adopts, create, is_repaired, is_stopped};
-use super::{exec, pid, program, settled, status};
+use super::{exec, pid, settled, status};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -77,8 +77,8 @@ fn before_it_notes_the_end(sandbox: &mut Sandbox) {
     let (init, monitor) = (process(sandbox, "pid"), process(sandbox, "monitor"));
     kill(monitor, Signal::STOP);
     stands(sandbox, monitor, "the monitor stands still");
-    kill(init, Signal::KILL);
-    kill(monitor, Signal::KILL);
+    kill_hard(sandbox, init);
+    kill_hard(sandbox, monitor);
     is_noted(sandbox, "unknown", "nobody saw the end");
     is_repaired(sandbox, &before, "killed before it notes the end");
     sandbox.holm(&["rm", "box"]).ok();
@@ -87,7 +87,8 @@ fn before_it_notes_the_end(sandbox: &mut Sandbox) {
 /// Starts the guest by a copy of `holm`, which its monitor will execute; gives the copy's path.
 fn start_by_copy(sandbox: &Sandbox) -> std::path::PathBuf {
     let copy = sandbox.root().join("holm");
-    std::fs::copy(&sandbox.options.holm, &copy).expect("a copy of holm");
+    // Not written by this process: a command that another test starts meanwhile would hold it open.
+    sandbox.run(Command::new("cp").arg(&sandbox.options.holm).arg(&copy)).ok();
     let mut command = Command::new(&copy);
     command.env("HOLM_ROOT", sandbox.root()).args(["start", "box"]);
     sandbox.run(command.stdin(Stdio::null())).ok();
@@ -101,7 +102,8 @@ fn before_the_whole_program_has_begun(sandbox: &mut Sandbox) {
     let copy = start_by_copy(sandbox);
     let (init, monitor) = (process(sandbox, "pid"), process(sandbox, "monitor"));
     std::fs::remove_file(&copy).expect("the copy");
-    program(&copy, "#!/bin/sh\nkill -STOP $$\n");
+    let script = r#"printf '#!/bin/sh\nkill -STOP $$\n' >"$1" && chmod 755 "$1""#;
+    sandbox.run(Command::new("sh").args(["-c", script, "sh"]).arg(&copy)).ok();
     kill(init, Signal::KILL);
     stands(sandbox, monitor, "the program in the place of holm stands still");
     kill(monitor, Signal::KILL);
