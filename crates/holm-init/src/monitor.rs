@@ -18,7 +18,6 @@ use handoff::Handoff;
 use holm_sys::bare;
 use log::Log;
 use responder::Responder;
-use rustix::fd::OwnedFd;
 use watch::{Token, Watch};
 
 /// One message: its kind and what one read of a console gives.
@@ -36,7 +35,6 @@ struct Monitor {
     watch: Watch,
     log: Log,
     console: Option<Console>,
-    output: Option<OwnedFd>,
     responder: Option<Responder>,
     clients: Clients,
 }
@@ -52,10 +50,9 @@ pub fn run(title: &'static CStr) -> i32 {
     let Ok(watch) = Watch::new() else { return 125 };
     let log = Log::open(&handoff.folder);
     let console = handoff.console.take().and_then(Console::new);
-    let output = handoff.output.take();
     let responder = handoff.responder.take().and_then(Responder::new);
     let clients = Clients::default();
-    let mut monitor = Monitor { handoff, watch, log, console, output, responder, clients };
+    let mut monitor = Monitor { handoff, watch, log, console, responder, clients };
     monitor.subscribe();
     let status = monitor.serve();
     monitor.clients.end(status);
@@ -74,9 +71,6 @@ impl Monitor {
         }
         if let Some(console) = &self.console {
             self.watch.edge(&console.master, Token::Console);
-        }
-        if let Some(output) = &self.output {
-            self.watch.edge(output, Token::Output);
         }
     }
 
@@ -115,7 +109,7 @@ impl Monitor {
                     }
                 }
                 Some(Token::Client) => {}
-                Some(Token::Console | Token::Output) | None => {
+                Some(Token::Console) | None => {
                     more = self.copy();
                     bursts = if more { bursts + 1 } else { 0 };
                 }
@@ -126,18 +120,11 @@ impl Monitor {
 
     /// Copies what the guest wrote; says whether there may be more.
     fn copy(&mut self) -> bool {
-        let Monitor { handoff, console, output, log, clients, .. } = self;
+        let Monitor { handoff, console, log, clients, .. } = self;
         let mut sink = |message: &[u8]| {
             log.append(&handoff.folder, &message[1..]);
             clients.send(message);
         };
-        let mut more = false;
-        if let Some(console) = console {
-            more |= console.copy(&mut sink);
-        }
-        if let Some(output) = output {
-            more |= console::drain(output, &mut sink);
-        }
-        more
+        console.as_mut().is_some_and(|console| console.copy(&mut sink))
     }
 }

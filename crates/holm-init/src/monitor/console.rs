@@ -1,4 +1,4 @@
-//! The guest's console and its output, which a hostile guest holds at the other end.
+//! The guest's console, which a hostile guest holds at the other end.
 
 use super::MESSAGE_MAX;
 use super::clients::INPUT_MAX;
@@ -84,7 +84,7 @@ impl Console {
 }
 
 /// Gives `sink` what can be read, each time as a message of kind `o`; says whether there may be more.
-pub fn drain(from: &OwnedFd, sink: &mut impl FnMut(&[u8])) -> bool {
+fn drain(from: &OwnedFd, sink: &mut impl FnMut(&[u8])) -> bool {
     let mut message = [0; MESSAGE_MAX];
     message[0] = b'o';
     for _ in 0..READS {

@@ -24,8 +24,6 @@ pub struct Handoff {
     pub notify: Option<OwnedFd>,
     /// The master of the guest's console.
     pub console: Option<OwnedFd>,
-    /// The reading end of the guest's output.
-    pub output: Option<OwnedFd>,
     /// The packet socket on the guest's network.
     pub responder: Option<OwnedFd>,
 }
@@ -46,7 +44,6 @@ impl Handoff {
             listener: fd("listener")?,
             notify: fd("notify"),
             console: fd("console"),
-            output: fd("output"),
             responder: fd("responder"),
         })
     }

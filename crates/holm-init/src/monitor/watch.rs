@@ -13,8 +13,6 @@ pub enum Token {
     Init = 1,
     /// The console's master.
     Console,
-    /// The output FIFO.
-    Output,
     /// The clients' listening socket.
     Listener,
     /// The notify socket.
@@ -25,15 +23,8 @@ pub enum Token {
     Client,
 }
 
-const TOKENS: [Token; 7] = [
-    Token::Init,
-    Token::Console,
-    Token::Output,
-    Token::Listener,
-    Token::Notify,
-    Token::Responder,
-    Token::Client,
-];
+const TOKENS: [Token; 6] =
+    [Token::Init, Token::Console, Token::Listener, Token::Notify, Token::Responder, Token::Client];
 
 /// The set of watched descriptors.
 pub struct Watch(OwnedFd);

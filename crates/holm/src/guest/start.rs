@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 use holm_sys::process::{self, Clone};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -13,8 +13,8 @@ use super::error::in_one_line;
 use super::folder::{call_off, ids};
 use super::prepare::{Prepared, fit, notify_socket, reason};
 use super::{Error, Result, configured, repaired};
-use crate::cgroup::{Layout, monitor_fd};
-use crate::launch::Stdio;
+use crate::cgroup::{GuestCgroup, Layout, monitor_fd};
+use crate::launch::{self, Stdio};
 use crate::monitor::{self, Handoff};
 use crate::net;
 use crate::pool::{Name, Pool};
@@ -67,29 +67,51 @@ impl<'a> Start<'a> {
         let notify = notify_socket()?;
         let stdio = Stdio::Console { keep: self.prepared.keeps_console() };
         let running = self.prepared.launch(stdio, Some(&notify), own_pid())?;
-        let run_dir = self.pool.guest_run_dir(self.name);
-        std::fs::create_dir_all(&run_dir)
-            .map_err(|error| Error::io("make the folder", &run_dir, error))?;
-        let listener = monitor::listen(&run_dir)
-            .map_err(|error| Error::io("make the monitor's socket in", &run_dir, error))?;
+        let holm = own_program()?;
+        let Prepared { cgroup, plan, .. } = &self.prepared;
+        let responder = responder(plan)?;
+        let handoff =
+            handoff(self.pool, self.name, &holm, cgroup, running, Some(notify), responder)?;
         step::done("socket");
-        let handoff = Handoff {
-            name: self.name.as_str(),
-            root: self.pool.root(),
-            holm: &own_program()?,
-            pid: running.pid,
-            init: running.pidfd,
-            cgroup: readable(&self.prepared.cgroup)?,
-            folder: open_folder(&self.pool.guest_dir(self.name))?,
-            listener,
-            notify: Some(notify),
-            console: running.console,
-            output: None,
-            responder: responder(&self.prepared.plan)?,
-        };
         ready();
         Ok(monitor::become_monitor(&handoff)?)
     }
+}
+
+/// What a monitor needs, with the socket that its clients find it by.
+pub(super) fn handoff<'a>(
+    pool: &'a Pool,
+    name: &'a Name,
+    holm: &'a Path,
+    cgroup: &GuestCgroup,
+    running: launch::Running,
+    notify: Option<OwnedFd>,
+    responder: Option<(OwnedFd, String)>,
+) -> Result<Handoff<'a>> {
+    let run_dir = pool.guest_run_dir(name);
+    std::fs::create_dir_all(&run_dir)
+        .map_err(|error| Error::io("make the folder", &run_dir, error))?;
+    let listener = monitor::listen(&run_dir)
+        .map_err(|error| Error::io("make the monitor's socket in", &run_dir, error))?;
+    let folder = pool.guest_dir(name);
+    let open = |at: BorrowedFd<'_>, path: &Path| {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(at, path, flags, Mode::empty())
+    };
+    Ok(Handoff {
+        name: name.as_str(),
+        root: pool.root(),
+        holm,
+        pid: running.pid,
+        init: running.pidfd,
+        cgroup: open(cgroup.dir_fd(), Path::new("."))
+            .map_err(|errno| Error::io("open the control group of", name.as_str(), errno))?,
+        folder: open(CWD, &folder).map_err(|errno| Error::io("open", folder, errno))?,
+        listener,
+        notify,
+        console: running.console,
+        responder,
+    })
 }
 
 pub(super) fn own_pid() -> i32 {
@@ -104,21 +126,6 @@ pub(super) fn responder(plan: &net::Plan) -> Result<Option<(OwnedFd, String)>> {
 /// The program that runs, by the path it was started from.
 pub(super) fn own_program() -> Result<PathBuf> {
     std::env::current_exe().map_err(|error| Error::io("find the program of", "holm", error))
-}
-
-pub(super) fn readable(cgroup: &crate::cgroup::GuestCgroup) -> Result<OwnedFd> {
-    openat(
-        cgroup.dir_fd(),
-        ".",
-        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .map_err(|errno| Error::io("open", "the guest's control group", errno))
-}
-
-pub(super) fn open_folder(path: &std::path::Path) -> Result<OwnedFd> {
-    openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|errno| Error::io("open", path, errno))
 }
 
 /// Gives up what a process inherits from its caller and a guest must not: niceness, processors, and how

@@ -1,6 +1,5 @@
-//! A new monitor's view of a guest that has lost its own.
+//! The console of a guest whose monitor has died.
 
-use super::{Error, Handoff, listen};
 use crate::launch::channel;
 use crate::terminal::{self, is_master};
 use holm_sys::exec::close_all_but;
@@ -10,9 +9,7 @@ use rustix::process::{
     PidfdGetfdFlags, Signal, WaitId, WaitIdOptions, pidfd_getfd, pidfd_send_signal, waitid,
 };
 use rustix::pty::ptsname;
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::Path;
 use std::time::Duration;
 
 /// Where Holm's minimal init keeps the console's master.
@@ -21,90 +18,20 @@ const CONSOLE_MASTER: i32 = 10;
 /// How long a guest's own filesystem may keep the search for the console waiting.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A running guest without a monitor.
-#[derive(Debug)]
-pub struct Running<'a> {
-    /// The guest's name.
-    pub name: &'a str,
-    /// The Holm root.
-    pub root: &'a Path,
-    /// The `holm` program to execute when init has ended.
-    pub holm: &'a Path,
-    /// Init's pid on the host.
-    pub pid: i32,
-    /// Init's pidfd, which the caller has seen to be this guest's init.
-    pub init: OwnedFd,
-    /// The guest's cgroup folder, opened for reading.
-    pub cgroup: OwnedFd,
-    /// The guest's folder below the root.
-    pub folder: &'a Path,
-    /// The guest's folder below the run folder; exists.
-    pub run_dir: &'a Path,
-    /// The guest was started with a console.
-    pub console: bool,
-    /// As in [`Handoff`].
-    pub responder: Option<(OwnedFd, String)>,
-}
-
-/// What became of the guest's console.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
-    /// Its terminal is in the new monitor's hands.
-    Console,
-    /// It writes to its FIFO, which the new monitor reads.
-    Output,
-    /// Lost until the guest's next start.
-    Lost,
-}
-
-/// Collects what a new monitor needs; [`super::become_monitor`] in a child of the caller is the next step.
+/// A master of the terminal that is the console of the guest with this init; without one it is lost until the guest's
+/// next start.
 ///
 /// The guest may have prepared everything that is opened here: nothing is read, and nothing opened by a path of the
-/// guest before it was seen to be what it should be.
-pub fn adopt(guest: Running<'_>) -> Result<(Handoff<'_>, Found), Error> {
-    let name = guest.name;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = open(guest.folder, flags, Mode::empty())
-        .map_err(io::Error::from)
-        .map_err(Error::system(name, format!("cannot open {}", guest.folder.display())))?;
-    let listener = listen(guest.run_dir).map_err(Error::system(
-        name,
-        format!("cannot listen in {} for those who look at its console", guest.run_dir.display()),
-    ))?;
-    let console = if guest.console { console(&guest) } else { None };
-    let output = if guest.console { None } else { output(&folder) };
-    let found = match (&console, &output) {
-        (Some(_), _) => Found::Console,
-        (_, Some(_)) => Found::Output,
-        _ => Found::Lost,
-    };
-    let handoff = Handoff {
-        name,
-        root: guest.root,
-        holm: guest.holm,
-        pid: guest.pid,
-        init: guest.init,
-        cgroup: guest.cgroup,
-        folder,
-        listener,
-        notify: None,
-        console,
-        output,
-        responder: guest.responder,
-    };
-    Ok((handoff, found))
-}
-
-/// The guest's console. A child looks for it: a filesystem that the guest serves itself may stand in the way and never
-/// answer, and whoever waits for that can perhaps not even be killed. FUSE refuses the host's processes, but below an
-/// overlay of the guest's it is asked with the guest's rights.
-fn console(guest: &Running<'_>) -> Option<OwnedFd> {
+/// guest before it was seen to be what it should be. A child looks for it: a filesystem that the guest serves itself may
+/// stand in the way and never answer, and whoever waits for that can perhaps not even be killed. FUSE refuses the
+/// host's processes, but below an overlay of the guest's it is asked with the guest's rights.
+pub fn console_of(pid: i32, init: &OwnedFd) -> Option<OwnedFd> {
     let (parent, inside) = channel().ok()?;
     let Clone::Parent { pidfd, .. } = process::clone(0, None).ok()? else {
         // Left behind it must hold nothing: not the guest's lock, not what its starter reads until the end.
         let [go, report] = inside.descriptors();
-        if close_all_but(3, &[go, report, guest.init.as_fd()]).is_ok()
-            && let Some(master) = kept(guest).or_else(|| reopened(guest.pid))
+        if close_all_but(3, &[go, report, init.as_fd()]).is_ok()
+            && let Some(master) = kept(init).or_else(|| reopened(pid))
         {
             inside.offer(master.as_fd());
         }
@@ -121,8 +48,8 @@ fn console(guest: &Running<'_>) -> Option<OwnedFd> {
 }
 
 /// The master that the minimal init keeps.
-fn kept(guest: &Running<'_>) -> Option<OwnedFd> {
-    let master = pidfd_getfd(&guest.init, CONSOLE_MASTER, PidfdGetfdFlags::empty()).ok()?;
+fn kept(init: &OwnedFd) -> Option<OwnedFd> {
+    let master = pidfd_getfd(init, CONSOLE_MASTER, PidfdGetfdFlags::empty()).ok()?;
     is_master(master.as_fd()).then_some(master)
 }
 
@@ -142,10 +69,4 @@ fn reopened(pid: i32) -> Option<OwnedFd> {
     let name = ptsname(&master, Vec::new()).ok()?;
     terminal::slave(&master).ok()?;
     (name.as_c_str() == c"/dev/pts/0").then_some(master)
-}
-
-/// The reading end of the FIFO in the guest's folder.
-fn output(folder: &OwnedFd) -> Option<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(folder, "output", flags, Mode::empty()).ok()
 }

@@ -33,8 +33,6 @@ pub struct Handoff<'a> {
     pub notify: Option<OwnedFd>,
     /// The master of the pty that is the guest's console. Anything but a pty's master is not used.
     pub console: Option<OwnedFd>,
-    /// The reading end of the FIFO that a guest without a terminal writes to ([`super::output_fifo`]).
-    pub output: Option<OwnedFd>,
     /// The packet socket that hears the guest ask for its network (`net::responder`), and what to answer.
     pub responder: Option<(OwnedFd, String)>,
 }
@@ -50,7 +48,6 @@ impl Handoff<'_> {
         let optional = [
             ("notify", self.notify.as_ref()),
             ("console", self.console.as_ref()),
-            ("output", self.output.as_ref()),
             ("responder", self.responder.as_ref().map(|(fd, _)| fd)),
         ];
         fds.extend(optional.into_iter().filter_map(|(key, fd)| Some((key, fd?.as_fd()))));

@@ -38,7 +38,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
-pub use adopt::{Found, Running, adopt};
+pub use adopt::console_of;
 pub use client::{Message, is_alive};
 pub use console::{Console, Left};
 pub use ended::{Ended, How};
@@ -47,4 +47,4 @@ pub use handoff::{Handoff, become_monitor};
 pub use image::IMAGE;
 pub use init::{InitService, SERVICES_MAX, init_args};
 pub use logs::Logs;
-pub use socket::{SOCKET, listen, output_fifo};
+pub use socket::{SOCKET, listen};
