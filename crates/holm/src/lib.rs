@@ -4,6 +4,7 @@
 pub mod cgroup;
 pub mod config;
 pub mod exec;
+mod failed;
 pub mod guest;
 pub mod host;
 pub mod launch;
@@ -16,3 +17,5 @@ pub mod step;
 pub mod store;
 pub mod system;
 pub mod terminal;
+
+pub use failed::Failed;

@@ -22,21 +22,11 @@ pub enum Error {
         /// The kernel's error.
         errno: i32,
     },
-    /// A system call failed.
-    #[error("cannot {what} {object}")]
-    Step {
-        /// What was tried.
-        what: &'static str,
-        /// With what.
-        object: String,
-        /// The kernel's words.
-        source: io::Error,
-    },
 }
 
 impl Error {
     pub(crate) fn step(what: &'static str, object: &str, source: impl Into<io::Error>) -> Self {
-        Self::Step { what, object: object.to_owned(), source: source.into() }
+        Self::Launch(crate::launch::Error::step(what, object, source))
     }
 
     /// The status that a shell gives for this failure: 127 if there is no such command, 126 if it

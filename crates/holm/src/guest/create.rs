@@ -5,6 +5,7 @@ use std::path::Path;
 use super::folder::{ids, move_to};
 use super::prepare::{NEW, fit, limits};
 use super::{Error, Result};
+use crate::Failed;
 use crate::cgroup::Layout;
 use crate::config;
 use crate::pool::{Name, Pool};
@@ -24,7 +25,9 @@ pub fn create(pool: &Pool, name: &Name, text: &str) -> Result<()> {
     let new = pool.root().join("tmp").join(format!("new-{name}-{}", std::process::id()));
     let made = fill(&new, text).and_then(|()| move_to(&new, &pool.guest_dir(name)));
     match made {
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => {
+        Err(Error::Failed(Failed { source, .. }))
+            if source.kind() == std::io::ErrorKind::AlreadyExists =>
+        {
             let _ = fs::remove_dir_all(&new);
             return Err(Error::Exists(name.clone()));
         }

@@ -1,6 +1,7 @@
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 
+use crate::Failed;
 use crate::pool::Name;
 
 /// What can go wrong in a guest's life.
@@ -109,24 +110,17 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// The kernel refused something.
-    #[error("cannot {what} {}", path.display())]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// The kernel's words.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Failed(Failed),
 }
 
 impl Error {
     pub(crate) fn io(
         what: &'static str,
-        path: impl Into<PathBuf>,
+        object: impl AsRef<Path>,
         source: impl Into<io::Error>,
     ) -> Self {
-        Self::Io { what, path: path.into(), source: source.into() }
+        Self::Failed(Failed::new(what, object, source))
     }
 }
 

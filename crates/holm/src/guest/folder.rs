@@ -5,6 +5,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::repair::repaired;
 use super::{Error, Last, Result};
+use crate::Failed;
 use crate::config::{self, Config};
 use crate::pool::{self, Ids, Lock, Name, Pool, RANGE};
 
@@ -89,7 +90,9 @@ pub fn rename(pool: &Pool, name: &Name, new: &Name) -> Result<()> {
     }
     let folder = pool.guest_dir(name);
     match move_to(&folder, &pool.guest_dir(new)) {
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => {
+        Err(Error::Failed(Failed { source, .. }))
+            if source.kind() == std::io::ErrorKind::AlreadyExists =>
+        {
             return Err(Error::Exists(new.clone()));
         }
         other => other?,

@@ -2,6 +2,8 @@ use std::io;
 
 use rustix::io::Errno;
 
+use crate::Failed;
+
 /// What can go wrong between a guest's settings and its running init.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -48,21 +50,14 @@ pub enum Error {
     /// The guest's state could not be kept.
     #[error("{0}")]
     Record(String),
-    /// A system call failed.
-    #[error("cannot {what} {object}")]
-    Step {
-        /// What was tried.
-        what: &'static str,
-        /// With what.
-        object: String,
-        /// The kernel's error.
-        source: io::Error,
-    },
+    /// The kernel refused something.
+    #[error(transparent)]
+    Failed(Failed),
 }
 
 impl Error {
-    pub(super) fn step(what: &'static str, object: &str, source: impl Into<io::Error>) -> Self {
-        Self::Step { what, object: object.to_owned(), source: source.into() }
+    pub(crate) fn step(what: &'static str, object: &str, source: impl Into<io::Error>) -> Self {
+        Self::Failed(Failed::new(what, object, source))
     }
 }
 

@@ -2,6 +2,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Name;
+use crate::Failed;
 
 /// What can go wrong with the places and names of a Holm root.
 #[derive(Debug, thiserror::Error)]
@@ -56,20 +57,13 @@ pub enum Error {
         count: usize,
     },
     /// The kernel refused something.
-    #[error("cannot {what} {}", path.display())]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// The kernel's words.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Failed(Failed),
 }
 
 impl Error {
     pub(crate) fn io(what: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io { what, path: path.to_owned(), source }
+        Self::Failed(Failed::new(what, path, source))
     }
 }
 

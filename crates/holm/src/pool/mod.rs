@@ -24,6 +24,7 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::Failed;
 pub use error::Error;
 pub use ids::{Ids, MAX_CONTEXT, RANGE};
 pub use lock::Lock;
@@ -182,7 +183,9 @@ impl Pool {
         loop {
             match Lock::folder(&dir) {
                 Ok(lock) if !lock.is_of(&dir) => {}
-                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Err(Error::Failed(Failed { source, .. }))
+                    if source.kind() == std::io::ErrorKind::NotFound =>
+                {
                     return Err(Error::NoGuest { name: guest.clone(), known: self.guests()? });
                 }
                 other => return other,

@@ -1,6 +1,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::Failed;
+
 /// What can go wrong while a guest's mounts are made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -44,16 +46,9 @@ pub enum Error {
         /// Why not, and what to do.
         reason: String,
     },
-    /// Another system call failed.
-    #[error("cannot {what} {}", path.display())]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// The kernel's error.
-        source: io::Error,
-    },
+    /// The kernel refused something.
+    #[error(transparent)]
+    Failed(Failed),
 }
 
 impl Error {
@@ -62,7 +57,7 @@ impl Error {
         path: impl AsRef<Path>,
         source: impl Into<io::Error>,
     ) -> Self {
-        Self::Io { what, path: path.as_ref().to_owned(), source: source.into() }
+        Self::Failed(Failed::new(what, path, source))
     }
 }
 

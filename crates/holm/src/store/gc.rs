@@ -13,6 +13,7 @@ use rustix::fs::FlockOperation;
 
 use super::stage::lock_dir;
 use super::{Base, Error};
+use crate::Failed;
 use crate::pool::Pool;
 
 /// One line of a base's list of objects.
@@ -73,7 +74,7 @@ pub(super) fn run(pool: &Pool) -> Result<(), Error> {
     }
     let _lock = match lock_dir(&objects, FlockOperation::NonBlockingLockExclusive) {
         Ok(lock) => lock,
-        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::WouldBlock => {
+        Err(Error::Failed(Failed { source, .. })) if source.kind() == io::ErrorKind::WouldBlock => {
             return Ok(());
         }
         Err(e) => return Err(e),
@@ -82,7 +83,11 @@ pub(super) fn run(pool: &Pool) -> Result<(), Error> {
     for name in pool.bases()? {
         // A list that cannot be read stops the collection: better an object too many.
         let list = match read_bodies(&pool.base_dir(&name).join("objects")) {
-            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => continue,
+            Err(Error::Failed(Failed { source, .. }))
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                continue;
+            }
             other => other?,
         };
         used.extend(list.into_iter().map(|body| body.object));

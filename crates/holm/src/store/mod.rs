@@ -22,6 +22,7 @@ pub use remove::{Hold, hold, remove};
 pub use source::Source;
 pub use stage::{Stage, clean};
 
+use crate::Failed;
 use crate::config::nearest;
 use crate::pool::{Name, Pool};
 
@@ -119,16 +120,9 @@ pub enum Error {
         /// What holm-import says.
         message: String,
     },
-    /// The system refused something.
-    #[error("cannot {what} {}", path.display())]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// The object.
-        path: PathBuf,
-        /// The kernel's words.
-        source: io::Error,
-    },
+    /// The kernel refused something.
+    #[error(transparent)]
+    Failed(Failed),
     /// The pool cannot be used.
     #[error(transparent)]
     Pool(#[from] crate::pool::Error),
@@ -137,7 +131,7 @@ pub enum Error {
 impl Error {
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io { what, path, source }
+        move |source| Self::Failed(Failed::new(what, path, source))
     }
 }
 

@@ -7,6 +7,7 @@ use rustix::fs::FlockOperation;
 
 use super::stage::{lock_dir, remove_tree, retire};
 use super::{Base, Error, bases_dir, clean, gc, load};
+use crate::Failed;
 use crate::pool::{Name, Pool};
 
 /// Keeps a base where it is while this lives, also across `exec` if the descriptor is passed on.
@@ -43,7 +44,7 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
     let in_use = |users: String, them| Err(Error::InUse { name: name.clone(), users, them });
     let held = match lock_dir(&dir, FlockOperation::NonBlockingLockExclusive) {
         Ok(lock) => lock,
-        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::WouldBlock => {
+        Err(Error::Failed(Failed { source, .. })) if source.kind() == io::ErrorKind::WouldBlock => {
             return in_use("a guest that is being created or runs only once".into(), "it");
         }
         Err(e) => return Err(e),
