@@ -118,6 +118,14 @@ impl<'a> Prepared<'a> {
         self.kind() == Kind::Minimal
     }
 
+    /// Removes what is left when init has ended. The interface is not waited for: it goes with the guest's network
+    /// namespace, some tens of milliseconds later.
+    pub fn clean_up(self) {
+        let _ = self.cgroup.kill();
+        let _ = net::forget(&self.plan);
+        let _ = self.cgroup.remove();
+    }
+
     /// Removes what [`Prepared::new`] and a failed launch have made.
     pub fn undo(self) {
         let _ = self.cgroup.kill();

@@ -27,7 +27,11 @@ pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
     let result = Prepared::new(pool, name, config, ids, None).and_then(|prepared| {
         let ended = foreground(&prepared);
         step::done("command");
-        prepared.undo();
+        if ended.is_ok() {
+            prepared.clean_up();
+        } else {
+            prepared.undo();
+        }
         step::done("clean-up");
         ended
     });
