@@ -31,6 +31,7 @@ pub fn all() -> Vec<Test> {
         inits::TESTS,
         managers::TESTS,
         &accidents::tests(),
+        guest::clock::TESTS,
         guest::life::TESTS,
         guest::limits::TESTS,
         guest::monitor::TESTS,

@@ -62,7 +62,7 @@ fn row(guest: &Summary) -> Vec<Cell> {
         Cell::from(address(guest).unwrap_or_else(none)),
         Cell::from(usage.and_then(|u| u.memory).map_or_else(none, term::size)),
         Cell::from(usage.and_then(|u| u.pids).map_or_else(none, |n| n.to_string())),
-        Cell::from(guest.state.as_ref().map_or_else(none, |s| term::since(s.started))),
+        Cell::from(guest.state.as_ref().map_or_else(none, |s| term::span(s.age()))),
     ]
 }
 

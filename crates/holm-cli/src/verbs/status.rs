@@ -75,7 +75,7 @@ fn text(guest: &Summary, colour: bool) -> String {
             lines.push(("next start", format!("failed: {failure}")));
         }
         if let Some(pending) = &last.pending {
-            let wait = term::span(pending.at.saturating_sub(term::now()));
+            let wait = term::span(pending.left());
             lines.push(("next start", format!("in {wait}, the {}. in a row", last.restarts)));
         }
     }
@@ -94,7 +94,7 @@ fn text(guest: &Summary, colour: bool) -> String {
 }
 
 fn running(lines: &mut Vec<(&str, String)>, state: &State) {
-    lines.push(("up", term::since(state.started)));
+    lines.push(("up", term::span(state.age())));
     lines.push(("init", format!("pid {} on the host", state.pid)));
     if let Some(at) = state.adopted {
         lines.push(("monitor", format!("put in the place of one that died {}", term::ago(at))));

@@ -4,7 +4,7 @@ use super::folder::{last, set_last};
 use super::process;
 use super::repair::{bury_noting, state_of};
 use super::start::{Start, own_pid};
-use super::state::{Pending, now};
+use super::state::{LONGEST_WAIT, Pending, now};
 use super::{Last, Result, State, configured, repaired};
 use crate::cgroup::{GuestCgroup, Layout};
 use crate::config::Restart;
@@ -14,9 +14,6 @@ use crate::step;
 
 /// A run this long counts as a success of the restart policy: the waiting begins anew.
 const STABLE: u64 = 60;
-
-/// The longest wait before another start, in seconds.
-const LONGEST_WAIT: u64 = 60;
 
 /// What a monitor does when its guest's init has ended: notes it, cleans up, and starts the guest
 /// again if it rebooted or its restart policy says so. Returns when the guest stays stopped.
@@ -31,7 +28,7 @@ pub fn ended(pool: &Pool, name: &Name, ended: Ended) -> Result<()> {
     };
     let Some(state) = state_of(&cgroup, name)? else { return Ok(()) };
     let restarts = last(pool, name).map_or(0, |last| last.restarts);
-    let restarts = if now().saturating_sub(state.started) >= STABLE { 0 } else { restarts };
+    let restarts = if state.age() >= STABLE { 0 } else { restarts };
     let wait = configured(pool, name)
         .ok()
         .and_then(|(_, config)| wait_before_restart(&state, ended, config.restart, restarts));

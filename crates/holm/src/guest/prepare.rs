@@ -10,7 +10,7 @@ use rustix::process::umask;
 use super::process;
 use super::repair::store_state;
 use super::start::own_pid;
-use super::state::now;
+use super::state::{now, since_boot};
 use super::{Error, Result, State};
 use crate::cgroup::{GuestCgroup, Layout, Limits};
 use crate::config::{Config, Init as InitKind, NetMode, Restart, Rlimit};
@@ -142,6 +142,7 @@ impl<'a> Prepared<'a> {
             monitor,
             monitor_inode: process::inode(monitor),
             started: now(),
+            started_boot: Some(since_boot()),
             base: self.config.base.clone(),
             ids: self.ids,
             net: self.plan.clone(),

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Arch, Rlimit, Security};
@@ -22,6 +23,9 @@ pub struct State {
     pub monitor_inode: u64,
     /// When it was started, in seconds since 1970.
     pub started: u64,
+    /// The same by the clock that nobody sets, in seconds since the host booted.
+    #[serde(default)]
+    pub started_boot: Option<u64>,
     /// Its base's name.
     pub base: String,
     /// Its ids.
@@ -49,6 +53,19 @@ pub struct State {
     #[serde(default)]
     pub adopted: Option<u64>,
 }
+
+impl State {
+    /// Seconds since it was started, however often the host's clock was set meanwhile.
+    pub fn age(&self) -> u64 {
+        match self.started_boot {
+            Some(started) => since_boot().saturating_sub(started),
+            None => now().saturating_sub(self.started),
+        }
+    }
+}
+
+/// The longest wait before another start, in seconds.
+pub(super) const LONGEST_WAIT: u64 = 60;
 
 /// How a guest's last run ended, kept as `guests/NAME/last`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -84,6 +101,18 @@ pub struct Pending {
     /// The inode of its pidfd.
     #[serde(default)]
     pub by_inode: u64,
+}
+
+impl Pending {
+    /// Seconds until then. The monitor counts the longest of its waits by a clock that nobody sets, so it is never more.
+    pub fn left(&self) -> u64 {
+        self.at.saturating_sub(now()).min(LONGEST_WAIT)
+    }
+}
+
+/// Seconds since the host booted.
+pub(super) fn since_boot() -> u64 {
+    u64::try_from(clock_gettime(ClockId::Boottime).tv_sec).unwrap_or(0)
 }
 
 /// Seconds since 1970.

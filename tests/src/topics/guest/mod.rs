@@ -1,5 +1,6 @@
 //! Guests from start to end, as a person meets them.
 
+pub mod clock;
 pub mod life;
 pub mod limits;
 pub mod monitor;

@@ -1,0 +1,85 @@
+//! The host's clock is set while guests run. It is never set in earnest here: what Holm noted with it is changed instead.
+
+use std::path::PathBuf;
+
+use rustix::fs::{XattrFlags, getxattr, setxattr};
+use serde_json::Value;
+
+use super::{launch_idle, remove, status};
+use crate::host;
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(ages_survive_a_set_clock).bases(&["busybox"]),
+    test!(restarts_survive_a_set_clock).bases(&["busybox"]),
+];
+
+/// So far the clock jumps, in seconds: a year, as when a machine without a battery hears the time.
+const JUMPS: [i64; 2] = [365 * 86400, -365 * 86400];
+
+fn shift(time: &mut Value, seconds: i64) {
+    *time = (time.as_i64().expect("a time") + seconds).into();
+}
+
+/// The control group that bears what Holm knows of a running guest.
+fn state_folder(sandbox: &mut Sandbox, name: &str) -> PathBuf {
+    let end = format!("/holm-{}/{name}", sandbox.instance().expect("a number"));
+    let bears = |path: &PathBuf| getxattr(path, "trusted.holm", &mut [0u8; 1 << 16]).is_ok();
+    let folders = host::cgroups().into_iter();
+    folders
+        .filter(|path| path.to_string_lossy().ends_with(&end))
+        .find(bears)
+        .expect("a control group with a state")
+}
+
+fn ages_survive_a_set_clock(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let folder = state_folder(sandbox, "box");
+    let mut bytes = [0u8; 1 << 16];
+    let length = getxattr(&folder, "trusted.holm", &mut bytes).expect("a state");
+    let noted: Value = serde_json::from_slice(&bytes[..length]).expect("JSON");
+    for jump in JUMPS {
+        let mut state = noted.clone();
+        // A clock set forward makes what was noted before look old.
+        shift(&mut state["started"], -jump);
+        setxattr(&folder, "trusted.holm", state.to_string().as_bytes(), XattrFlags::REPLACE)
+            .expect("a new state");
+        let listed = sandbox.holm(&["ls"]).ok();
+        assert!(listed.stdout.trim_end().ends_with(" s"), "up for a few seconds\n{listed}");
+    }
+    remove(sandbox, "box");
+}
+
+fn restarts_survive_a_set_clock(sandbox: &mut Sandbox) {
+    let words = ["launch", "box", "--base", "busybox", "--net", "none", "--set", "restart=always"];
+    sandbox.holm(&[&words[..], &["--", "sh", "-c", "echo begin; exit 1"]].concat()).ok();
+    for jump in JUMPS {
+        let pending = sandbox.wait_for("it waits to be started again", || {
+            let status = status(sandbox, "box");
+            (status["last"]["pending"].is_object() && status["status"] == "restarting")
+                .then_some(status)
+        });
+        let begun = begun(sandbox);
+        let mut last = pending["last"].clone();
+        shift(&mut last["at"], -jump);
+        shift(&mut last["pending"]["at"], -jump);
+        write_last(sandbox, &last);
+        let said = sandbox.holm(&["status", "box"]).ok();
+        assert!(!said.stdout.contains("days\n"), "no wait of days\n{said}");
+        sandbox.wait_for("it has begun again", || (self::begun(sandbox) > begun).then_some(()));
+    }
+    sandbox.holm(&["rm", "--force", "box"]).ok();
+}
+
+fn begun(sandbox: &Sandbox) -> usize {
+    sandbox.holm(&["logs", "box"]).ok().stdout.matches("begin").count()
+}
+
+/// As Holm does it, whole or not at all.
+fn write_last(sandbox: &Sandbox, last: &Value) {
+    let path = sandbox.root().join("guests/box/last");
+    let new = path.with_extension("new");
+    std::fs::write(&new, last.to_string()).expect("a file");
+    std::fs::rename(&new, &path).expect("in its place");
+}
