@@ -6,13 +6,15 @@ use clap::Args;
 use holm::config;
 use holm::guest;
 use holm::pool::{Name, Pool};
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 
 /// Whether to wait, and how long.
 #[derive(Debug, Args)]
 pub struct Ready {
-    /// Wait until init says that the guest is up, at most so long [default: 90s]
+    /// Wait until init says that the guest is up, at most so long [default: 90s]. An init that never says so, such
+    /// as sysvinit, is not waited for
     #[arg(
         long,
         value_name = "TIME",
@@ -25,11 +27,16 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Waits if that was asked for.
-    pub fn wait(&self, pool: &Pool, guest: &Name) -> Result<(), Failure> {
-        if let Some(timeout) = self.wait {
-            guest::wait_ready(pool, guest, timeout)?;
-        }
-        Ok(())
+    /// Waits if that was asked for; gives what there is to say then, and what `--json` tells.
+    pub fn wait(&self, pool: &Pool, guest: &Name) -> Result<(String, Value), Failure> {
+        let name = guest.as_str();
+        let Some(timeout) = self.wait else { return Ok((String::new(), json!({ "name": name }))) };
+        let ready = guest::wait_ready(pool, guest, timeout)?;
+        let text = if ready {
+            String::new()
+        } else {
+            format!("{name} runs; its init never says when all is up")
+        };
+        Ok((text, json!({ "name": name, "ready": ready })))
     }
 }

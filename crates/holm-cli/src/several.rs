@@ -90,7 +90,8 @@ impl Names {
     }
 }
 
-fn report(context: &Context, text: &str, told: &Value) {
+/// Says what came of a verb.
+pub fn report(context: &Context, text: &str, told: &Value) {
     if context.json {
         term::print(&format!("{told}\n"));
     } else if !context.quiet && !text.is_empty() {

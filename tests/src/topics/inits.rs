@@ -1,39 +1,121 @@
 //! Guests that run another init of Debian's than systemd.
 
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
 use crate::options::Lane;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
-pub const TESTS: &[Test] =
-    &[test!(sysvinit_is_a_whole_system).bases(&["debian13-sysvinit"]).not_in(
-        Lane::Vm,
-        "what differs from systemd guests is in the guest, not in the host's kernel",
-    )];
+/// Why these run on the host only.
+const IN_THE_GUEST: &str =
+    "what differs from systemd guests is in the guest, not in the host's kernel";
 
-/// Waits until cron and sshd run, which its runlevel starts.
-fn wait_until_up(sandbox: &Sandbox) {
-    sandbox.wait_for("runlevel 2 is reached", || {
-        let found = sandbox.holm(&["exec", "g", "--", "pidof", "cron", "sshd"]).stdout;
-        (found.split_whitespace().count() == 2).then_some(())
-    });
-}
-
-fn last(sandbox: &Sandbox) -> String {
-    sandbox.holm(&["status", "g"]).ok().stdout
-}
+pub const TESTS: &[Test] = &[
+    test!(sysvinit_is_a_whole_system).bases(&["debian13-sysvinit"]).not_in(Lane::Vm, IN_THE_GUEST),
+    test!(openrc_is_a_whole_system).bases(&["debian13-openrc"]).not_in(Lane::Vm, IN_THE_GUEST),
+    test!(runit_is_a_whole_system).bases(&["debian13-runit"]).not_in(Lane::Vm, IN_THE_GUEST),
+    test!(one_that_has_just_started_is_asked_until_it_listens)
+        .bases(&["debian13-sysvinit", "debian13-openrc", "debian13-runit"])
+        .not_in(Lane::Vm, IN_THE_GUEST),
+    test!(wait_does_not_wait_for_what_never_comes)
+        .bases(&["debian13-sysvinit"])
+        .not_in(Lane::Vm, IN_THE_GUEST),
+];
 
 fn sysvinit_is_a_whole_system(sandbox: &mut Sandbox) {
-    sandbox.holm(&["launch", "g", "--base", "debian13-sysvinit"]).ok();
+    launch(sandbox, "debian13-sysvinit");
     wait_until_up(sandbox);
     assert!(sandbox.holm(&["logs", "g"]).ok().stdout.contains("Entering runlevel: 2"));
-    sandbox.holm(&["exec", "g", "--", "touch", "/run/lost"]).ok();
-    sandbox.holm(&["exec", "g", "--", "reboot"]);
-    sandbox.wait_for("the guest has rebooted", || last(sandbox).contains("rebooted").then_some(()));
+    lives(sandbox);
+}
+
+fn openrc_is_a_whole_system(sandbox: &mut Sandbox) {
+    launch(sandbox, "debian13-openrc");
     wait_until_up(sandbox);
-    sandbox.holm(&["exec", "g", "--", "test", "!", "-e", "/run/lost"]).ok();
+    let level = sandbox.holm(&["exec", "g", "--", "cat", "/run/openrc/softlevel"]).ok();
+    assert_eq!(level.stdout, "default");
+    lives(sandbox);
+}
+
+fn runit_is_a_whole_system(sandbox: &mut Sandbox) {
+    launch(sandbox, "debian13-runit");
+    sandbox.wait_for("runit's stage 2", || runs(sandbox, "runsvdir").then_some(()));
+    // Debian's runit runs a service that has a folder of its own only when it is enabled.
+    sandbox.holm(&["exec", "g", "--", "update-service", "--add", "/etc/sv/ssh"]).ok();
+    wait_until_up(sandbox);
+    lives(sandbox);
+}
+
+fn launch(sandbox: &Sandbox, base: &str) {
+    sandbox.holm(&["launch", "g", "--base", base]).ok();
+}
+
+fn runs(sandbox: &Sandbox, program: &str) -> bool {
+    sandbox.holm(&["exec", "g", "--", "pidof", program]).status.success()
+}
+
+/// Waits until cron runs and sshd serves.
+fn wait_until_up(sandbox: &Sandbox) {
+    sandbox.wait_for("cron runs", || runs(sandbox, "cron").then_some(()));
+    let status = sandbox.holm(&["status", "g", "--json"]).ok().json();
+    let address = status["state"]["net"]["guest_v4"].as_str().expect("an address").to_owned();
+    let address = SocketAddr::new(address.parse().expect("an address"), 22);
+    let greeting = || {
+        let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(2)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+        let mut greeting = [0; 4];
+        stream.read_exact(&mut greeting).ok()?;
+        (&greeting == b"SSH-").then_some(())
+    };
+    sandbox.wait_for("sshd answers", greeting);
+}
+
+/// Reboots and powers off by itself, and ends when it is asked.
+fn lives(sandbox: &Sandbox) {
+    let exec = |words: &[&str]| sandbox.holm(&[&["exec", "g", "--"], words].concat());
+    let status = || sandbox.holm(&["status", "g"]).ok().stdout;
+    exec(&["touch", "/run/lost", "/root/kept"]).ok();
+    exec(&["reboot"]);
+    sandbox.wait_for("the guest has rebooted", || status().contains("rebooted").then_some(()));
+    wait_until_up(sandbox);
+    exec(&["sh", "-c", "test -e /root/kept && test ! -e /run/lost"]).ok();
+
+    exec(&["poweroff"]);
+    sandbox.holm(&["wait", "g"]);
+    let said = status();
+    assert!(said.contains("stopped") && said.contains("switched itself off, "), "{said}");
+    assert!(!said.contains("as a command had asked"), "nobody else asked\n{said}");
+
     // Asked by /sbin/init 0, not killed.
+    sandbox.holm(&["start", "g"]).ok();
+    wait_until_up(sandbox);
     sandbox.holm(&["stop", "g"]).ok();
-    let status = last(sandbox);
-    assert!(status.contains("switched itself off, as a command had asked"), "{status}");
+    let said = status();
+    assert!(said.contains("switched itself off, as a command had asked"), "{said}");
     sandbox.holm(&["rm", "g"]).ok();
+}
+
+fn one_that_has_just_started_is_asked_until_it_listens(sandbox: &mut Sandbox) {
+    for base in ["debian13-sysvinit", "debian13-openrc", "debian13-runit"] {
+        launch(sandbox, base);
+        sandbox.holm(&["stop", "g"]).ok();
+        let said = sandbox.holm(&["status", "g"]).ok().stdout;
+        assert!(
+            said.contains("switched itself off, as a command had asked"),
+            "{base} was killed\n{said}"
+        );
+        sandbox.holm(&["rm", "g"]).ok();
+    }
+}
+
+fn wait_does_not_wait_for_what_never_comes(sandbox: &mut Sandbox) {
+    let told = sandbox.holm(&["launch", "g", "--base", "debian13-sysvinit", "--wait"]).ok();
+    assert_eq!(told.stdout, "g runs; its init never says when all is up\n");
+    let told = sandbox.holm(&["restart", "g", "--wait", "--json"]).ok().json();
+    assert_eq!(told["ready"], false, "{told}");
+    let status = sandbox.holm(&["status", "g", "--json"]).ok().json();
+    assert_eq!(status["status"], "running", "and is not called ready");
+    sandbox.holm(&["rm", "--force", "g"]).ok();
 }

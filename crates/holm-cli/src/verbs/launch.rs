@@ -3,13 +3,12 @@
 use clap::Args;
 use holm::guest;
 use holm::pool::Name;
-use serde_json::json;
 
 use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::options::Options;
 use crate::ready::Ready;
-use crate::term;
+use crate::several;
 
 pub const VERB: Verb = Verb::new::<Launch>(Group::Guests, "launch", "Make a guest and start it")
     .examples(
@@ -42,10 +41,8 @@ impl Run for Launch {
             let _ = guest::remove(&pool, &name);
             return Err(error.into());
         }
-        self.ready.wait(&pool, &name)?;
-        if context.json {
-            term::print(&format!("{}\n", json!({ "name": name.as_str() })));
-        }
+        let (text, told) = self.ready.wait(&pool, &name)?;
+        several::report(context, &text, &told);
         Ok(0)
     }
 }

@@ -6,7 +6,6 @@ use clap::Args;
 use holm::config;
 use holm::guest;
 use holm::pool::Name;
-use serde_json::json;
 
 use super::{Group, Outcome, Run, Verb, stop};
 use crate::context::Context;
@@ -41,8 +40,7 @@ impl Run for Restart {
                 Err(error) => return Err(error.into()),
             }
             guest::start(pool, &guest)?;
-            self.ready.wait(pool, &guest)?;
-            Ok((String::new(), json!({ "name": name })))
+            self.ready.wait(pool, &guest)
         })
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use clap::{ArgGroup, Args};
 use holm::guest;
 use holm::pool::Name;
-use serde_json::json;
 
 use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
@@ -81,7 +80,6 @@ fn start(context: &Context, names: Names, ready: &Ready) -> Outcome {
     names.each(context, |pool, name| {
         let guest = Name::new(name)?;
         guest::start(pool, &guest)?;
-        ready.wait(pool, &guest)?;
-        Ok((String::new(), json!({ "name": name })))
+        ready.wait(pool, &guest)
     })
 }

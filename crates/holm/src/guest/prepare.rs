@@ -151,6 +151,7 @@ impl<'a> Prepared<'a> {
             arch: self.config.arch,
             rlimits: self.rlimits(),
             minimal: self.kind() == Kind::Minimal,
+            notifies: self.kind().notifies(),
             ephemeral: self.disk.is_none(),
             stopping: false,
             adopted: None,

@@ -8,15 +8,18 @@ use super::repair::running;
 use super::{Error, Result};
 use crate::pool::{Name, Pool};
 
-/// Waits until a guest's init has said that the guest is up, at most `timeout`.
+/// Waits until a guest's init has said that the guest is up, at most `timeout`; `false`, at once, if it is an init that never says so.
 ///
 /// The monitor notes it as an attribute of the guest's control group, which is a change that inotify
 /// tells.
-pub fn wait_ready(pool: &Pool, name: &Name, timeout: Duration) -> Result<()> {
+pub fn wait_ready(pool: &Pool, name: &Name, timeout: Duration) -> Result<bool> {
     let (cgroup, state) = running(pool, name).map_err(|error| match error {
         Error::NotRunning(name) => Error::Ended(name),
         other => other,
     })?;
+    if !state.notifies {
+        return Ok(false);
+    }
     let fail = |errno| Error::io("watch the control group of", name.as_str(), errno);
     let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(fail)?;
     let folder = format!("/proc/self/fd/{}", cgroup.dir_fd().as_raw_fd());
@@ -26,7 +29,7 @@ pub fn wait_ready(pool: &Pool, name: &Name, timeout: Duration) -> Result<()> {
     let end = Instant::now() + timeout;
     loop {
         if cgroup.ready()? {
-            return Ok(());
+            return Ok(true);
         }
         let Some(monitor) = monitor.as_ref().filter(|_| state.adopted.is_none()) else {
             return Err(Error::Unheard(name.clone()));

@@ -5,7 +5,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::folder::{call_off, last};
 use super::repair::{Alive, repaired, store_state};
-use super::state::now;
 use super::{Error, Last, Result};
 use crate::config::Signal;
 use crate::pool::{Name, Pool};
@@ -24,14 +23,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 pub fn stop(pool: &Pool, name: &Name, timeout: Duration) -> Result<bool> {
     let Some(ending) = Ending::begin(pool, name)? else { return Ok(false) };
     ending.alive.cgroup.freeze(false)?;
-    let begin = Instant::now();
-    // A guest that cannot be asked is killed: it may have made itself so.
-    let killed = if let Some(signal) = ending.alive.state.stop_signal {
-        !ending.signalled(signal, timeout)?
-    } else {
-        let asked = ending.ask(timeout).is_ok();
-        !asked || !ended_within(&ending.init, timeout.saturating_sub(begin.elapsed()))?
-    };
+    let killed = !ending.asked(timeout)?;
     if killed {
         ending.alive.cgroup.kill()?;
     }
@@ -116,17 +108,21 @@ impl Ending {
         Ok(None)
     }
 
-    /// Asks init by a signal, and says whether it ended within `timeout`. The kernel drops what reaches
-    /// a process 1 that has no handler yet, so a guest that was started just now is asked repeatedly.
-    fn signalled(&self, signal: i32, timeout: Duration) -> Result<bool> {
+    /// Asks init to end, and says whether it did within `timeout`.
+    ///
+    /// One that was started just now may not listen yet, and nothing tells when it does: the kernel drops a signal without
+    /// a handler, and what `/sbin/init 0` writes is lost. So a young guest is asked repeatedly.
+    fn asked(&self, timeout: Duration) -> Result<bool> {
         let begin = Instant::now();
+        let mut asked = false;
         loop {
-            if holm_sys::signal::send(self.init.as_fd(), signal).is_err() {
+            let left = timeout.saturating_sub(begin.elapsed());
+            asked |= self.ask(left).is_ok();
+            if !asked {
+                // It has ended, or has made itself so that it cannot be asked.
                 return ended_within(&self.init, Duration::ZERO);
             }
-            let left = timeout.saturating_sub(begin.elapsed());
-            let age = now().saturating_sub(self.alive.state.started);
-            if age > YOUNG || self.alive.cgroup.ready().unwrap_or(true) {
+            if self.alive.state.age() > YOUNG || self.alive.cgroup.ready().unwrap_or(true) {
                 return ended_within(&self.init, left);
             }
             if ended_within(&self.init, left.min(ASK_AGAIN))? {
@@ -138,9 +134,13 @@ impl Ending {
         }
     }
 
-    /// Runs the command that asks an init which no signal asks.
+    /// Asks once: by a signal, or by the command that asks an init which no signal asks.
     fn ask(&self, timeout: Duration) -> Result<()> {
         let Alive { state, cgroup } = &self.alive;
+        if let Some(signal) = state.stop_signal {
+            return holm_sys::signal::send(self.init.as_fd(), signal)
+                .map_err(|error| Error::io("send a signal to", "init", error));
+        }
         crate::exec::quietly(state, cgroup, &["/sbin/init", "0"], timeout)
             .map_err(|error| Error::Inside(Box::new(error)))
     }

@@ -9,6 +9,10 @@ use crate::net;
 use crate::pool::Ids;
 
 /// What the host knows about a running guest, kept on its control group.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "a record of facts, each independent of the others"
+)]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct State {
     /// Init's process id on the host; 0 while there is none yet.
@@ -43,6 +47,9 @@ pub struct State {
     pub rlimits: BTreeMap<String, Rlimit>,
     /// Process 1 is Holm's own init, which keeps the console.
     pub minimal: bool,
+    /// Init says when the guest is up.
+    #[serde(default = "yes")]
+    pub notifies: bool,
     /// The guest has no folder: it is gone when it ends (`holm run`).
     #[serde(default)]
     pub ephemeral: bool,
@@ -62,6 +69,11 @@ impl State {
             None => now().saturating_sub(self.started),
         }
     }
+}
+
+/// What guests did that were started before there were others.
+fn yes() -> bool {
+    true
 }
 
 /// The longest wait before another start, in seconds.

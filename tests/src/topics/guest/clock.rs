@@ -25,7 +25,7 @@ fn shift(time: &mut Value, seconds: i64) {
 /// The control group that bears what Holm knows of a running guest.
 fn state_folder(sandbox: &mut Sandbox, name: &str) -> PathBuf {
     let end = format!("/holm-{}/{name}", sandbox.instance().expect("a number"));
-    let bears = |path: &PathBuf| getxattr(path, "trusted.holm", &mut [0u8; 1 << 16]).is_ok();
+    let bears = |path: &PathBuf| getxattr(path, "trusted.holm", &mut [0u8; 1 << 14]).is_ok();
     let folders = host::cgroups().into_iter();
     folders
         .filter(|path| path.to_string_lossy().ends_with(&end))
@@ -36,7 +36,7 @@ fn state_folder(sandbox: &mut Sandbox, name: &str) -> PathBuf {
 fn ages_survive_a_set_clock(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let folder = state_folder(sandbox, "box");
-    let mut bytes = [0u8; 1 << 16];
+    let mut bytes = [0u8; 1 << 14];
     let length = getxattr(&folder, "trusted.holm", &mut bytes).expect("a state");
     let noted: Value = serde_json::from_slice(&bytes[..length]).expect("JSON");
     for jump in JUMPS {
