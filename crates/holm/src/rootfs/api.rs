@@ -71,11 +71,12 @@ fn mask(tree: &Tree, api: &Api<'_>) -> Result<()> {
     if tree.exists(Path::new(BOOT_ID)) {
         cover(tree, Path::new(BOOT_ID), Path::new("/proc/sys/kernel/random/boot_id"))?;
     }
-    let mut folders =
-        api.masked_folders.iter().map(Path::new).filter(|folder| tree.exists(folder)).peekable();
-    if folders.peek().is_some() {
+    let mut folders = api.masked_folders.iter().map(Path::new).filter(|folder| tree.exists(folder));
+    if let Some(first) = folders.next() {
         let empty = Filesystem::open("tmpfs")?.set("mode", "0555")?.set("nr_inodes", "2")?;
         let empty = empty.mount(QUIET | MountAttrFlags::MOUNT_ATTR_RDONLY)?;
+        // Before Linux 6.15 only a mount that is attached can be copied.
+        tree.attach(&empty, first, Point::Folder, false)?;
         folders.try_for_each(|folder| {
             tree.attach(&copy_of(&empty, folder)?, folder, Point::Folder, false)
         })?;
