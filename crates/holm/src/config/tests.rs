@@ -105,10 +105,10 @@ fn a_command_or_a_service_makes_init_minimal() {
 
 #[test]
 fn a_range_is_one_entry_for_each_port() {
-    let publish = good("net.publish = [\"[::1]:8000-8002:9000-9002/udp\"]").net.publish;
+    let publish = good("net.publish = [\"[fd00::1]:8000-8002:9000-9002/udp\"]").net.publish;
     let ports: Vec<(u16, u16)> = publish.iter().map(|p| (p.host_port, p.guest_port)).collect();
     assert_eq!(ports, [(8000, 9000), (8001, 9001), (8002, 9002)]);
-    assert!(publish.iter().all(|p| p.host_ip == Some("::1".parse().unwrap())));
+    assert!(publish.iter().all(|p| p.host_ip == Some("fd00::1".parse().unwrap())));
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! Values with a form of their own: published ports, bind mounts, signals, CPU lists, capabilities.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Component, Path, PathBuf};
 
 use super::nearest::nearest;
 use super::types::{BindMount, Proto, Publish, Rlimit, Signal};
 use super::units::{self, Parsed};
 
-const PUBLISH_HELP: &str = "write [HOST-ADDRESS:]HOST-PORT:GUEST-PORT[/tcp|/udp], as 8080:80/tcp, 127.0.0.1:8080:80, [::1]:8080:80 or 8000-8009:9000-9009";
+const PUBLISH_HELP: &str = "write [HOST-ADDRESS:]HOST-PORT:GUEST-PORT[/tcp|/udp], as 8080:80/tcp, 127.0.0.1:8080:80, [2001:db8::2]:8080:80 or 8000-8009:9000-9009";
 
-/// `8080:80/tcp`, `127.0.0.1:8080:80`, `[::1]:53:53/udp`, `8000-8009:9000-9009`: one entry for each port.
+/// `8080:80/tcp`, `127.0.0.1:8080:80`, `[2001:db8::2]:53:53/udp`, `8000-8009:9000-9009`: one entry for each port.
 pub(super) fn publish(text: &str) -> Parsed<Vec<Publish>> {
     let wrong = |what: String| format!("{what}; {PUBLISH_HELP}");
     let (ports, proto) = match text.rsplit_once('/') {
@@ -29,6 +29,12 @@ pub(super) fn publish(text: &str) -> Parsed<Vec<Publish>> {
         None => None,
         Some(a) => Some(host_address(a).ok_or_else(|| wrong(format!("{a:?} is not an address")))?),
     };
+    if host_ip == Some(Ipv6Addr::LOCALHOST.into()) {
+        return Err(
+            "no port can be published on ::1: the kernel routes no answer to it; write 127.0.0.1"
+                .to_owned(),
+        );
+    }
     let (host, guest) = (range(host).map_err(&wrong)?, range(guest).map_err(&wrong)?);
     if host.len() != guest.len() {
         return Err(wrong(format!(

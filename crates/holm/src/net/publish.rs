@@ -1,4 +1,4 @@
-//! Published ports as text: `8080:80/tcp`, `127.0.0.1:53:53/udp`, `[::1]:9000-9010:9000/tcp`.
+//! Published ports as text: `8080:80/tcp`, `127.0.0.1:53:53/udp`, `[fd00::1]:9000-9010:9000/tcp`.
 //!
 //! A guest's ports are written into its interface's alias on the host: there they live exactly as long as the interface,
 //! survive a wiped /run and a flushed ruleset, and `ip link` shows them.
