@@ -11,7 +11,7 @@ usage: holm-tests [--lane host|vm] [--holm FILE] [--import FILE] [--scratch DIR]
   --import    the holm-import program (target/release/holm-import)
   --scratch   a folder on a real disk for Holm roots (target/test)
   --fixtures  the Holm root with the shared bases (SCRATCH/fixtures)
-  --prepare   only make the shared bases";
+  --prepare   only make the shared bases that the vm lane needs";
 
 /// Where the tests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
