@@ -71,7 +71,7 @@ pub fn status(guest: &Summary) -> Cell {
     let (word, colour) = word(guest.status);
     let mut text = word.to_owned();
     let remarks = [
-        (guest.problem.is_some(), "settings broken"),
+        (guest.problem.is_some() && guest.status != Status::Unknown, "settings broken"),
         (guest.unwatched, "no monitor"),
         (guest.oom_kills > 0, "out of memory"),
     ];
@@ -90,6 +90,7 @@ pub fn word(status: Status) -> (&'static str, &'static str) {
         Status::Frozen => ("frozen", term::CYAN),
         Status::Stopping => ("stopping", term::YELLOW),
         Status::Restarting => ("restarting", term::YELLOW),
+        Status::Unknown => ("unknown", term::RED),
     }
 }
 

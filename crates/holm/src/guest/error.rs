@@ -102,7 +102,7 @@ pub enum Error {
         hint: String,
     },
     /// The state on a control group cannot be read.
-    #[error("the state of guest {name} cannot be read ({source}); stop it with `holm kill {name}`")]
+    #[error("the state of guest {name} cannot be read; `holm kill {name}` ends it")]
     State {
         /// The guest.
         name: String,

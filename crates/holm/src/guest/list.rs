@@ -1,10 +1,11 @@
 use serde::Serialize;
 
+use super::error::in_one_line;
 use super::folder::last;
 use super::guard::guard;
 use super::repair::state_of;
 use super::sweep::{sweep, sweep_one};
-use super::{Last, Pending, Result, State, configured};
+use super::{Error, Last, Pending, Result, State, configured};
 use crate::cgroup::{GuestCgroup, Layout, Usage};
 use crate::pool::{Name, Pool};
 
@@ -24,6 +25,8 @@ pub enum Status {
     Stopping,
     /// It has ended and will be started again.
     Restarting,
+    /// It has a control group, whose note about it cannot be read.
+    Unknown,
 }
 
 /// A guest at a glance.
@@ -49,7 +52,7 @@ pub struct Summary {
     pub state: Option<State>,
     /// How its last run ended.
     pub last: Option<Last>,
-    /// What is wrong with its settings, if anything.
+    /// What is wrong with its settings, or with the note about it, if anything.
     pub problem: Option<String>,
 }
 
@@ -91,8 +94,9 @@ pub fn goes_on(pool: &Pool, name: &Name) -> Result<bool> {
 fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
     let folder = pool.guest_dir(name).is_dir();
     let cgroup = GuestCgroup::open(layout, &pool.group(), name.as_str())?;
-    let found = match cgroup {
-        Some(cgroup) => state_of(&cgroup, name)?.map(|state| (cgroup, state)),
+    let found = match cgroup.map(|cgroup| (state_of(&cgroup, name), cgroup)) {
+        Some((Err(error @ Error::State { .. }), _)) => return Ok(Some(unknown(name, &error))),
+        Some((state, cgroup)) => state?.map(|state| (cgroup, state)),
         None => None,
     };
     let (running, ended) = match found {
@@ -148,6 +152,23 @@ fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
         last,
         problem,
     }))
+}
+
+/// A guest that one cannot tell more of.
+fn unknown(name: &Name, error: &Error) -> Summary {
+    Summary {
+        name: name.clone(),
+        status: Status::Unknown,
+        base: String::new(),
+        usage: None,
+        oom_kills: 0,
+        unwatched: false,
+        unheard: false,
+        unguarded: None,
+        state: None,
+        last: None,
+        problem: Some(in_one_line(error)),
+    }
 }
 
 fn status_of(cgroup: &GuestCgroup, state: &State) -> Status {

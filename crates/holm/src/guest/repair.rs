@@ -44,11 +44,16 @@ pub(crate) fn repaired(pool: &Pool, name: &Name) -> Result<Option<Alive>> {
     }
     // Made, but its launcher was killed before it had a process to speak of.
     cgroup.kill()?;
+    remove_unknown(pool, name, cgroup)?;
+    Ok(None)
+}
+
+/// Removes what is left of a guest without living processes and without a note about it.
+pub(super) fn remove_unknown(pool: &Pool, name: &Name, cgroup: GuestCgroup) -> Result<()> {
     if let Some(ids) = pool.read_ids(&pool.guest_dir(name)) {
         net::detach(pool.instance(), ids.context)?;
     }
-    cgroup.remove()?;
-    Ok(None)
+    Ok(cgroup.remove()?)
 }
 
 /// The control group and the state of a guest that runs.

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::folder::{call_off, last};
-use super::repair::{Alive, repaired, store_state};
+use super::repair::{Alive, remove_unknown, repaired, store_state};
 use super::{Error, Last, Result};
+use crate::cgroup::{GuestCgroup, Layout};
 use crate::config::Signal;
 use crate::pool::{Name, Pool};
 
@@ -33,9 +34,24 @@ pub fn stop(pool: &Pool, name: &Name, timeout: Duration) -> Result<bool> {
 
 /// Kills every process of a guest at once.
 pub fn kill(pool: &Pool, name: &Name) -> Result<()> {
-    let Some(ending) = Ending::begin(pool, name)? else { return Ok(()) };
+    let ending = match Ending::begin(pool, name) {
+        Err(Error::State { .. }) => return kill_unknown(pool, name),
+        ending => ending?,
+    };
+    let Some(ending) = ending else { return Ok(()) };
     ending.alive.cgroup.kill()?;
     ending.finish(pool, name)
+}
+
+/// Ends a guest of which nothing is known, because another version of Holm has noted it or the note is damaged.
+fn kill_unknown(pool: &Pool, name: &Name) -> Result<()> {
+    let _lock = pool.lock_guest(name)?;
+    if let Some(cgroup) = GuestCgroup::open(&Layout::probe()?, &pool.group(), name.as_str())? {
+        cgroup.kill()?;
+        cgroup.wait_empty(CLEAN_UP)?;
+        remove_unknown(pool, name, cgroup)?;
+    }
+    Ok(())
 }
 
 /// Sends the init of a running guest a signal, and nothing else: its restart policy still holds.

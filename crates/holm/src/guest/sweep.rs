@@ -3,7 +3,7 @@ use std::os::unix::fs::MetadataExt;
 
 use super::repair::{bury, state_of};
 use super::state::now;
-use super::{Result, repaired};
+use super::{Error, Result, repaired};
 use crate::cgroup::{self, GuestCgroup, Layout};
 use crate::monitor;
 use crate::pool::{Name, Pool};
@@ -36,7 +36,11 @@ pub(super) fn sweep_one(pool: &Pool, layout: &Layout, name: &Name) -> Result<()>
     let Some(cgroup) = GuestCgroup::open(layout, &pool.group(), name.as_str())? else {
         return Ok(());
     };
-    let state = state_of(&cgroup, name)?;
+    let state = match state_of(&cgroup, name) {
+        // Whoever cares is told; only `kill` does something about it.
+        Err(Error::State { .. }) => return Ok(()),
+        state => state?,
+    };
     let reachable = pool.guest_run_dir(name).join(monitor::SOCKET).exists();
     if state.as_ref().is_some_and(|state| state.is_watched() && (state.ephemeral || reachable)) {
         return Ok(());
@@ -46,7 +50,7 @@ pub(super) fn sweep_one(pool: &Pool, layout: &Layout, name: &Name) -> Result<()>
         return match pool.try_lock_guest(name)? {
             Some(_lock) => match repaired(pool, name) {
                 // It ends this moment: the next look finds it stopped.
-                Ok(_) | Err(super::Error::Ended(_)) => Ok(()),
+                Ok(_) | Err(Error::Ended(_)) => Ok(()),
                 Err(error) => Err(error),
             },
             None => Ok(()),

@@ -3,12 +3,14 @@
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::{exec, launch_idle, pid, remove, status};
+use crate::host;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(a_guest_outlives_its_monitor).bases(&["busybox"]),
     test!(a_wiped_run_folder_loses_no_guest).bases(&["busybox"]),
+    test!(a_guest_with_an_unreadable_state_can_be_killed).bases(&["busybox"]),
 ];
 
 /// Kills with -9, and waits until the process is gone.
@@ -43,5 +45,31 @@ fn a_wiped_run_folder_loses_no_guest(sandbox: &mut Sandbox) {
     std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run folder");
     assert_ne!(status(sandbox, "box")["status"], "stopped");
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
+    remove(sandbox, "box");
+}
+
+/// As after an upgrade to a Holm that writes the state in another way.
+fn a_guest_with_an_unreadable_state_can_be_killed(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "odd", &["--set", "restart=always"]);
+    launch_idle(sandbox, "box", &[]);
+    let group = host::cgroups()
+        .into_iter()
+        .find(|path| path.ends_with(format!("holm-{}/odd", sandbox.instance().unwrap_or(0))))
+        .expect("the guest's control group");
+    rustix::fs::setxattr(&group, "trusted.holm", b"{\"pid\":1}", rustix::fs::XattrFlags::empty())
+        .expect("an attribute");
+
+    let listed = sandbox.holm(&["ls"]).ok();
+    assert!(listed.stdout.contains("odd   unknown"), "the others are listed too\n{listed}");
+    assert!(listed.stdout.contains("\nbox  "), "{listed}");
+    assert_eq!(status(sandbox, "odd")["status"], "unknown");
+    for verb in ["start", "stop", "rm"] {
+        sandbox.holm(&[verb, "odd"]).refused(&["odd cannot be read", "holm kill odd"]);
+    }
+    sandbox.holm(&["kill", "odd"]).ok();
+    assert!(!group.exists());
+    assert_eq!(status(sandbox, "odd")["status"], "stopped");
+    sandbox.holm(&["start", "odd"]).ok();
+    remove(sandbox, "odd");
     remove(sandbox, "box");
 }
