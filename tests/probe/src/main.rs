@@ -7,6 +7,7 @@ mod caps;
 mod dev;
 mod escape;
 mod fds;
+mod fuse;
 mod kernel;
 mod limits;
 mod locks;
@@ -31,7 +32,8 @@ usage: holm-probe WHAT [ARG...]
   memory BYTES        touch that much memory; prints how far it came
   forks COUNT         have that many processes at once; prints how many
   cpu SECONDS         burn; prints the CPU seconds it got
-  inotify COUNT       make that many inotify instances, prints how many, keeps them until its input ends";
+  inotify COUNT       make that many inotify instances, prints how many, keeps them until its input ends
+  fuse                serve an empty folder on standard input, a /dev/fuse that is mounted";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         ["forks", count] => limits::forks(number(count)),
         ["forks-one"] => std::thread::sleep(limits::FORKED_SLEEP),
         ["cpu", seconds] => limits::cpu(number(seconds)),
+        ["fuse"] => fuse::serve(),
         ["inotify", count] => limits::inotify(number(count)),
         _ => {
             eprintln!("{USAGE}");

@@ -146,7 +146,7 @@ fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
         oom_kills: running.as_ref().and_then(|(cgroup, _)| cgroup.oom_kills().ok()).unwrap_or(0),
         unwatched: running.as_ref().is_some_and(|(_, state)| !state.is_watched()),
         unheard: status == Status::Running
-            && running.as_ref().is_some_and(|(_, state)| state.adopted.is_some()),
+            && running.as_ref().is_some_and(|(_, state)| state.notifies && state.adopted.is_some()),
         unguarded: None,
         state: running.map(|(_, state)| state),
         last,

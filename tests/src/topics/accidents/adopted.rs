@@ -5,9 +5,10 @@ use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{exec, pid, program, status, system};
+use super::{exec, pid, status, system, would_be_systemd};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
+use crate::topics::security::probe_folder;
 
 pub const TESTS: &[Test] = &[
     test!(a_console_behind_a_filesystem_that_never_answers),
@@ -38,20 +39,24 @@ impl Drop for Background {
     }
 }
 
-/// A guest with an init of its own, of which the base is a shell.
+/// A guest with an init of its own, which is a script that Holm takes for systemd.
 fn launch_system(sandbox: &Sandbox, init: &str) {
-    let source = system(sandbox, |dir| program(&dir.join("sbin/init"), init));
+    let source = system(sandbox, |dir| would_be_systemd(dir, init));
     sandbox.holm(&["base", "import", "own", &source]).ok();
     let devices = "devices=[\"/dev/fuse\"]";
-    let words = ["--base", "own", "--init", "system", "--net", "none", "--set", devices];
+    let probe = format!("{}:/probe:ro", probe_folder(sandbox).display());
+    let words =
+        ["--base", "own", "--init", "system", "--net", "none", "--set", devices, "-v", &probe];
     sandbox.holm(&[&["launch", "box"][..], &words].concat()).ok();
 }
 
-/// The kernel lets no process of the host wait for such a filesystem, unless it was told to (`allow_sys_admin_access`).
+/// FUSE lets no process of the host wait for a guest's server, but an overlay asks it with its mounter's rights.
 fn a_console_behind_a_filesystem_that_never_answers(sandbox: &mut Sandbox) {
     launch_system(sandbox, "#!/bin/sh\nexec sleep 100000\n");
-    let script = "exec 3<>/dev/fuse; \
-        busybox mount -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 none /dev/pts && \
+    let script = "exec 3<>/dev/fuse; mkdir -p /tmp/served /tmp/empty; \
+        mount -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 none /tmp/served || exit; \
+        /probe/holm-probe fuse <&3 & \
+        mount -t overlay -o lowerdir=/tmp/served:/tmp/empty none /dev/pts && kill -STOP $! && \
         echo mounted; exec sleep 100000";
     let mut command = sandbox.command();
     command.args(["exec", "box", "sh", "-c", script]).stdin(Stdio::null());

@@ -1,6 +1,6 @@
 //! Inits that cannot start, die at once, or never get ready.
 
-use super::{changes_nothing, program, status, system};
+use super::{changes_nothing, program, status, system, would_be_systemd};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -106,7 +106,9 @@ fn an_init_that_dies_at_once(sandbox: &mut Sandbox) {
 }
 
 fn an_init_that_never_gets_ready(sandbox: &mut Sandbox) {
-    import(sandbox, Some(b"#!/bin/sh\nexec sleep 100000\n"));
+    let source = system(sandbox, |dir| would_be_systemd(dir, "#!/bin/sh\nexec sleep 100000\n"));
+    sandbox.holm(&["base", "import", "odd", &source]).ok();
+    sandbox.holm(&["create", "box", "--base", "odd", "--init", "system"]).ok();
     changes_nothing(sandbox, |sandbox| {
         let words = ["guest box", "was not ready", "within 1 s", "runs on", "holm logs box"];
         sandbox.holm(&["start", "box", "--wait=1s"]).refused(&words);

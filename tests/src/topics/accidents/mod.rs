@@ -114,11 +114,17 @@ fn system(sandbox: &Sandbox, fill: impl FnOnce(&Path)) -> String {
         std::fs::create_dir_all(dir.join(folder)).expect("a folder in the sandbox");
     }
     std::fs::copy("/bin/busybox", dir.join("bin/busybox")).expect("the host has busybox");
-    for name in ["sh", "sleep"] {
+    for name in ["sh", "sleep", "mkdir", "mount"] {
         std::os::unix::fs::symlink("busybox", dir.join("bin").join(name)).expect("a link");
     }
     fill(&dir);
     dir.to_string_lossy().into_owned()
+}
+
+/// Puts a script where Holm takes it for systemd: an init that would say when the guest is up.
+fn would_be_systemd(dir: &Path, script: &str) {
+    program(&dir.join("sbin/systemd"), script);
+    std::os::unix::fs::symlink("systemd", dir.join("sbin/init")).expect("a link");
 }
 
 /// Writes a file that may be executed.
