@@ -6,7 +6,7 @@ use crate::verbs;
 
 /// Words, and what to type instead.
 const INSTEAD: [(&str, &str); 23] = [
-    ("ps", "holm ls lists guests; holm exec NAME ps lists what runs in one"),
+    ("ps", "holm ls for guests, holm exec NAME ps for what runs in one"),
     ("pull", "holm base import NAME SOURCE"),
     ("import", "holm base import NAME SOURCE"),
     ("load", "holm base import NAME FILE.tar"),

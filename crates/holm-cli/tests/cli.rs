@@ -2,11 +2,11 @@
 
 use std::process::{Command, Output};
 
-/// Runs holm with a root that nothing may touch.
+/// Runs holm with a root that nothing can make, not even root.
 fn holm(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_holm"))
         .args(args)
-        .env("HOLM_ROOT", "/nonexistent/holm")
+        .env("HOLM_ROOT", "/dev/null/holm")
         .env_remove("NO_COLOR")
         .output()
         .expect("holm runs")

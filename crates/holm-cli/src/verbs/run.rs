@@ -62,14 +62,15 @@ impl Run for RunOnce {
             return Err(Failure::usage(message).help("holm launch NAME --base BASE"));
         }
         let name = self.name.unwrap_or_else(|| format!("run-{}", std::process::id()));
-        let (pool, name) = (context.pool()?, Name::new(&name)?);
+        let name = Name::new(&name)?;
+        // Wrong words are told before there is a root to be opened.
         let ended = if self.keep {
-            guest::run_kept(&pool, &name, &self.options.text(&self.command)?)?
+            let text = self.options.text(&self.command)?;
+            guest::run_kept(&context.pool()?, &name, &text)?
         } else {
-            let changes = self.options.changes(&self.command)?;
-            let config = config::from_changes(&changes)?;
+            let config = config::from_changes(&self.options.changes(&self.command)?)?;
             holm::step::done("settings");
-            guest::run(&pool, &name, config)?
+            guest::run(&context.pool()?, &name, config)?
         };
         Ok(status_of(ended.how))
     }
