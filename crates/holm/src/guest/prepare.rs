@@ -240,6 +240,7 @@ impl<'a> Prepared<'a> {
             let identity = Identity { hostname: self.hostname(), machine_id: &self.uuid };
             files.extend(identity.files());
         }
+        files.extend(system::host_name(self.config.hostname.as_deref()));
         files.extend(system::ssh_keys(&self.config.ssh_keys));
         files
     }

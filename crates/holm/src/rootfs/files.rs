@@ -35,8 +35,8 @@ pub fn lay_over(tree: &Tree, files: &[File]) -> Result<()> {
 }
 
 fn lay(tree: &Tree, file: &File) -> Result<()> {
-    if let Content::Section(lines) = &file.content {
-        return section::lay(tree, &file.path, lines);
+    if let Content::Section(lines, mode) = &file.content {
+        return section::lay(tree, &file.path, lines, *mode);
     }
     let fail = |errno: Errno| Error::io("write the guest's", &file.path, errno);
     let name = file.path.file_name().unwrap_or_default();
@@ -55,7 +55,7 @@ fn lay(tree: &Tree, file: &File) -> Result<()> {
         Err(errno) => return Err(fail(errno)),
     }
     match &file.content {
-        Content::Folder(_) | Content::Section(_) => Ok(()),
+        Content::Folder(_) | Content::Section(..) => Ok(()),
         Content::Link(target) => symlinkat(target, &folder, name).map_err(fail),
         Content::Text(text, mode) => {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;

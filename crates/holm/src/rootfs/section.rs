@@ -19,7 +19,7 @@ const NEW: &str = ".holm-section";
 
 /// Puts `lines` at the begin of the file at `path`, in the place of those of the last start. What is
 /// there and is no file, a link above all, is the guest's own affair.
-pub fn lay(tree: &Tree, path: &Path, lines: &str) -> Result<()> {
+pub fn lay(tree: &Tree, path: &Path, lines: &str, mode: u32) -> Result<()> {
     let above = path.parent().unwrap_or(Path::new("/"));
     let folder = if lines.is_empty() {
         // Nothing to write, only something to take away.
@@ -29,10 +29,10 @@ pub fn lay(tree: &Tree, path: &Path, lines: &str) -> Result<()> {
         tree.folder(above)?
     };
     let name = Path::new(path.file_name().unwrap_or_default());
-    replace(&folder, name, lines).map_err(|error| Error::io("write the guest's", path, error))
+    replace(&folder, name, lines, mode).map_err(|error| Error::io("write the guest's", path, error))
 }
 
-fn replace(folder: &OwnedFd, name: &Path, lines: &str) -> io::Result<()> {
+fn replace(folder: &OwnedFd, name: &Path, lines: &str, mode: u32) -> io::Result<()> {
     let Some(old) = read(folder, name)? else { return Ok(()) };
     let new = with_section(&old, lines);
     if new == old {
@@ -41,7 +41,7 @@ fn replace(folder: &OwnedFd, name: &Path, lines: &str) -> io::Result<()> {
     // Renamed into place: a start that is killed must not cost the guest its own lines.
     let _ = unlinkat(folder, NEW, rustix::fs::AtFlags::empty());
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = openat(folder, NEW, flags, Mode::RUSR | Mode::WUSR)?;
+    let file = openat(folder, NEW, flags, Mode::from_raw_mode(mode))?;
     std::fs::File::from(file).write_all(&new)?;
     Ok(renameat(folder, NEW, folder, name)?)
 }

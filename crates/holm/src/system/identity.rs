@@ -53,7 +53,15 @@ pub fn ssh_keys(keys: &[String]) -> Vec<File> {
         files.push(File::new("/root/.ssh", Content::Folder(0o700)));
     }
     let lines = keys.iter().fold(String::new(), |text, key| text + key.trim() + "\n");
-    files.push(File::new("/root/.ssh/authorized_keys", Content::Section(lines)));
+    files.push(File::new("/root/.ssh/authorized_keys", Content::Section(lines, 0o600)));
+    files
+}
+
+/// A host name that the settings give, at each start. One that they do not give is the guest's own after the first.
+pub fn host_name(name: Option<&str>) -> Vec<File> {
+    let line = name.map_or(String::new(), |name| format!("127.0.1.1 {name}\n"));
+    let mut files = vec![File::new("/etc/hosts", Content::Section(line, 0o644))];
+    files.extend(name.map(|name| File::text("/etc/hostname", format!("{name}\n"))));
     files
 }
 

@@ -11,7 +11,7 @@ mod systemd;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub use identity::{Identity, machine_id, ssh_keys, uuid};
+pub use identity::{Identity, host_name, machine_id, ssh_keys, uuid};
 
 /// A file, link or folder that Holm lays over a guest's root, owned by guest root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +33,9 @@ pub enum Content {
     Link(String),
     /// A folder of this mode.
     Folder(u32),
-    /// Lines in a text file whose other lines are the guest's; none takes those of the last start away.
-    Section(String),
+    /// Lines in a text file whose other lines are the guest's, and the file's mode; none takes those of the last start
+    /// away.
+    Section(String, u32),
 }
 
 impl File {

@@ -94,7 +94,7 @@ fn identity_is_the_guests_own() {
     let Some(Content::Text(hosts, _)) = find(&files, "/etc/hosts") else { panic!() };
     assert!(hosts.contains("127.0.1.1 web\n"));
     let keys = ssh_keys(&["  key one \n".to_owned()]);
-    let lines = Content::Section("key one\n".to_owned());
+    let lines = Content::Section("key one\n".to_owned(), 0o600);
     assert_eq!(find(&keys, "/root/.ssh/authorized_keys"), Some(&lines));
     assert_eq!(find(&ssh_keys(&[]), "/root"), None);
 }

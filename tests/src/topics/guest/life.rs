@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     test!(a_command_that_is_not_there).bases(&["busybox"]),
     test!(starts_answers_and_stops).bases(&["busybox"]),
     test!(signals_reach_process_1_and_kill_reaches_all).bases(&["busybox"]),
+    test!(its_name_follows_the_settings).bases(&["busybox"]),
     test!(ssh_keys_follow_the_settings).bases(&["busybox"]),
     test!(keeps_its_files_from_one_start_to_the_next).bases(&["busybox"]),
     test!(exec_waits_outside_until_the_mounts_are_the_guests).bases(&["busybox"]),
@@ -110,6 +111,25 @@ fn signals_reach_process_1_and_kill_reaches_all(sandbox: &mut Sandbox) {
     sandbox.holm(&["kill", "--signal", "9", "box"]).ok();
     assert_eq!(status(sandbox, "box")["status"], "stopped");
     sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn its_name_follows_the_settings(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let name = |sandbox: &Sandbox| exec(sandbox, "box", "cat /etc/hostname").ok().stdout;
+    assert_eq!(name(sandbox), "box\n");
+    exec(sandbox, "box", "echo own >/etc/hostname; echo 10.0.0.1 mine >>/etc/hosts").ok();
+    sandbox.holm(&["restart", "box"]).ok();
+    assert_eq!(name(sandbox), "own\n", "without a setting the name is the guest's");
+
+    sandbox.holm(&["set", "box", "hostname=given"]).ok();
+    sandbox.holm(&["restart", "box"]).ok();
+    assert_eq!(name(sandbox), "given\n");
+    let hosts =
+        exec(sandbox, "box", "grep -E 'given|mine|localhost$' /etc/hosts; stat -c %a /etc/hosts")
+            .ok();
+    let hosts: Vec<&str> = hosts.stdout.lines().collect();
+    assert_eq!(hosts, ["127.0.1.1 given", "127.0.0.1 localhost", "10.0.0.1 mine", "644"]);
+    remove(sandbox, "box");
 }
 
 fn ssh_keys_follow_the_settings(sandbox: &mut Sandbox) {
