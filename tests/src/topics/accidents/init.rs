@@ -30,6 +30,13 @@ fn import(sandbox: &Sandbox, init: Option<&[u8]>) {
     sandbox.holm(&["create", "box", "--base", "odd", "--init", "system"]).ok();
 }
 
+/// The same with an init that is waited for.
+fn import_would_be_systemd(sandbox: &Sandbox, script: &str) {
+    let source = system(sandbox, |dir| would_be_systemd(dir, script));
+    sandbox.holm(&["base", "import", "odd", &source]).ok();
+    sandbox.holm(&["create", "box", "--base", "odd", "--init", "system"]).ok();
+}
+
 /// `start` says so, and leaves nothing; so does a second one, and the guest can be removed.
 #[track_caller]
 fn is_refused(sandbox: &mut Sandbox, words: &[&str]) {
@@ -87,7 +94,7 @@ fn first(script: &str) -> String {
 }
 
 fn an_init_that_dies_at_once(sandbox: &mut Sandbox) {
-    import(sandbox, Some(b"#!/bin/sh\necho last words\nexit 3\n"));
+    import_would_be_systemd(sandbox, "#!/bin/sh\necho last words\nexit 3\n");
     changes_nothing(sandbox, |sandbox| {
         sandbox.holm(&["start", "box"]).ok();
         sandbox.wait_for("its end is seen", || {
@@ -106,9 +113,7 @@ fn an_init_that_dies_at_once(sandbox: &mut Sandbox) {
 }
 
 fn an_init_that_never_gets_ready(sandbox: &mut Sandbox) {
-    let source = system(sandbox, |dir| would_be_systemd(dir, "#!/bin/sh\nexec sleep 100000\n"));
-    sandbox.holm(&["base", "import", "odd", &source]).ok();
-    sandbox.holm(&["create", "box", "--base", "odd", "--init", "system"]).ok();
+    import_would_be_systemd(sandbox, "#!/bin/sh\nexec sleep 100000\n");
     changes_nothing(sandbox, |sandbox| {
         let words = ["guest box", "was not ready", "within 1 s", "runs on", "holm logs box"];
         sandbox.holm(&["start", "box", "--wait=1s"]).refused(&words);

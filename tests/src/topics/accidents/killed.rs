@@ -118,6 +118,8 @@ pub fn is_repaired(sandbox: &mut Sandbox, before: &[String], what: &str) {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
+        // What was killed just now may have held the guest's lock until after the look before.
+        sandbox.holm(&["ls"]).ok();
         now = traces(sandbox);
     }
     assert_eq!(now, before, "{what}");
