@@ -87,6 +87,8 @@ pub fn summary(pool: &Pool, name: &Name) -> Result<Summary> {
 pub fn goes_on(pool: &Pool, name: &Name) -> Result<bool> {
     let layout = Layout::probe()?;
     sweep_one(pool, &layout, name)?;
+    // A monitor notes an end, which is when this is asked, before all of the guest is gone, under this lock.
+    let _lock = pool.lock_guest(name)?;
     Ok(look(pool, &layout, name)?.is_some_and(|guest| guest.status != Status::Stopped))
 }
 
