@@ -74,7 +74,8 @@ impl GuestCgroup {
         let file =
             openat(&self.dir, "cgroup.events", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let file = match file {
-            Err(Errno::NOENT) if !wanted => return Ok(true),
+            // Removed, or about to be.
+            Err(Errno::NOENT | Errno::NODEV) if !wanted => return Ok(true),
             file => file.map_err(fail)?,
         };
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
