@@ -123,15 +123,6 @@ pub fn namespace(pidfd: BorrowedFd<'_>, kind: Namespace) -> io::Result<OwnedFd> 
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The CPU that the calling thread runs on. By the system call: where a program asks only once, the kernel's
-/// library for it costs a page fault more.
-pub fn current_cpu() -> io::Result<usize> {
-    let mut cpu: libc::c_uint = 0;
-    // SAFETY: the kernel writes one integer.
-    let result = unsafe { libc::syscall(libc::SYS_getcpu, &raw mut cpu, ptr::null_mut::<u8>()) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(cpu as usize) }
-}
-
 /// Sets the uid and gid that file accesses are judged and new files are owned by.
 pub fn set_fs_ids(uid: u32, gid: u32) {
     // SAFETY: changes credentials of the calling thread only. Neither call can fail for root, and

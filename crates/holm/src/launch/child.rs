@@ -14,8 +14,9 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::report::{Guest, Step};
-use super::{Error, Result, Spec, minimal, one_cpu};
-use crate::config::{Arch, Security};
+use super::{Error, Result, Spec, minimal};
+use crate::config::{Arch, NetMode, Security};
+use crate::net;
 use crate::security;
 use crate::terminal::{Terminals, is_master, slave};
 
@@ -110,7 +111,23 @@ fn prepare(
     }
     // Given at clone, the namespace would begin at the launcher's cgroup.
     process::unshare(flags::NEWCGROUP).map_err(|error| (Step::CgroupNamespace, error))?;
-    launcher.ready_and_wait();
+    if spec.net.mode != NetMode::Host {
+        process::unshare(flags::NEWNET).map_err(|error| (Step::Network, error))?;
+        net::loopback_up().map_err(at(Step::Network))?;
+    }
+    launcher.ready();
+
+    // While the launcher makes the mounts, whatever needs none.
+    rustix::system::sethostname(init.hostname.as_bytes()).map_err(at(Step::HostName))?;
+    if init.arch == Arch::I686 {
+        process::personality_32_bit().map_err(|error| (Step::Personality, error))?;
+    }
+    let _ = setsid();
+    umask(Mode::from_raw_mode(0o022));
+    process::reset_signals();
+    let kernel = |step| move |error: security::Error| (step, error.into_kernel());
+    security::install(&program.filter).map_err(kernel(Step::Filter))?;
+    launcher.wait_for_mounts();
 
     set_thread_groups(&[]).map_err(at(Step::Ids))?;
     set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(at(Step::Ids))?;
@@ -121,12 +138,6 @@ fn prepare(
         launcher.end_if_alone();
     }
     process::unshare(flags::NEWNS).map_err(|error| (Step::MountNamespace, error))?;
-    rustix::system::sethostname(init.hostname.as_bytes()).map_err(at(Step::HostName))?;
-    if init.arch == Arch::I686 {
-        process::personality_32_bit().map_err(|error| (Step::Personality, error))?;
-    }
-    let _ = setsid();
-    umask(Mode::from_raw_mode(0o022));
     chdir(&init.folder).map_err(at(Step::Folder))?;
     cloexec_from(3).map_err(|error| (Step::Exec, error))?;
     let (terminals, keep) = match init.stdio {
@@ -140,10 +151,6 @@ fn prepare(
             duplicate_to(master.as_fd(), CONSOLE_FD).map_err(|error| (Step::Console, error))?;
         }
     }
-    one_cpu::leave();
-    process::reset_signals();
-    let kernel = |step| move |error: security::Error| (step, error.into_kernel());
-    security::install(&program.filter).map_err(kernel(Step::Filter))?;
     security::apply_caps(program.bound).map_err(kernel(Step::Capabilities))?;
     if init.in_place {
         let _ = rustix::thread::set_name(c"init");

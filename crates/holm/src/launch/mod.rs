@@ -3,14 +3,15 @@
 //! ```text
 //! launcher (host root)                      init (guest)
 //!   unshare mount and time namespaces
-//!   clone ────────────────────────────────▶ in new user, pid, uts, ipc, net namespaces and its cgroup
+//!   clone ────────────────────────────────▶ in new user, pid, uts, ipc namespaces and its cgroup
 //!   write id maps                           enter the v1 cgroups, unshare the cgroup namespace
-//!   assemble root, /dev, /run     ◀─ ready ─
-//!   join init's net, ipc, cgroup
-//!   mount /proc, /sys, masks, binds
+//!   assemble root, /dev, /run, /proc        make the network namespace, loopback up
+//!                                 ◀─ ready ─
+//!   eth0; join init's net, ipc, cgroup      host name, seccomp
+//!   mount /sys, masks, binds
 //!   pivot, return to the host's namespaces
 //!   ─ go ─────────────────────────────────▶ unshare the mount namespace: every mount is locked now
-//!                                           identity, console, limits, capabilities, seccomp
+//!                                           identity, console, capabilities
 //!   ◀── end of file, or what failed ─────── exec
 //! ```
 //!
@@ -28,7 +29,6 @@ mod guise;
 #[path = "../../../holm-init/src/init/mod.rs"]
 mod minimal;
 mod namespaces;
-mod one_cpu;
 mod report;
 pub(crate) mod rlimits;
 
@@ -53,13 +53,12 @@ use crate::cgroup::GuestCgroup;
 use crate::config::{BindMount, NetMode, Rlimit};
 use crate::net;
 use crate::pool::{Ids, Pool};
-use crate::rootfs::{self, Api, Layers, Tree};
+use crate::rootfs::{self, Layers, Tree};
 use crate::step;
 use crate::system::File;
 use child::Program;
 use guise::Guise;
 use namespaces::HostNamespaces;
-use one_cpu::OneCpu;
 
 /// The result of what this module does.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -118,7 +117,6 @@ pub struct Running {
 /// The caller has one thread. On an error nothing is left of the guest but its cgroup and network
 /// interface, which the caller made or names.
 pub fn launch(spec: &Spec<'_>) -> Result<Running> {
-    let _here = OneCpu::stay();
     let host = HostNamespaces::keep()?;
     let (launcher, guest) = channel()?;
     let program = spec.init.prepare()?;
@@ -153,10 +151,8 @@ fn clone_and_assemble(
     program: &Program,
 ) -> Result<(i32, OwnedFd, Launcher)> {
     let guise = Guise::put_on(spec.ids.base)?;
-    let mut wanted = flags::NEWUSER | flags::NEWPID | flags::NEWUTS | flags::NEWIPC;
-    if own_stack(spec.net) {
-        wanted |= flags::NEWNET;
-    }
+    // The network's, which takes as long as everything else, init makes itself meanwhile.
+    let wanted = flags::NEWUSER | flags::NEWPID | flags::NEWUTS | flags::NEWIPC;
     let (pid, pidfd) = match process::clone(wanted, Some(spec.cgroup.guest_fd()))
         .map_err(|error| Error::step("make the process of", "init", error))?
     {
@@ -193,13 +189,7 @@ fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>
     let user = process::namespace(init, Namespace::User)
         .map_err(|error| Error::step("open the user namespace of", "init", error))?;
     let user = user.as_fd();
-    if own_stack(spec.net) {
-        let stack = process::namespace(init, Namespace::Net)
-            .map_err(|error| Error::step("open the network namespace of", "init", error))?;
-        net::attach(spec.net, stack.as_fd())?;
-    }
-    step::done("net-attach");
-    let _guise = Guise::put_on(spec.ids.base)?;
+    let guise = Guise::put_on(spec.ids.base)?;
     let tree = Tree::new(rootfs::mount_root(spec.pool, spec.layers, user)?);
     step::done("root");
     rootfs::mount_dev(&tree, user, spec.ids.base, spec.shm, spec.devices)?;
@@ -217,25 +207,30 @@ fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>
     step::done("files");
     let pids = process::namespace(init, Namespace::Pid)
         .map_err(|error| Error::step("open the pid namespace of", "init", error))?;
+    rootfs::mount_proc(&tree, pids.as_fd(), crate::security::MASKED_FILES)?;
+    step::done("proc");
     launcher.wait_ready()?;
+    drop(guise);
+    step::done("wait-for-init");
+    if spec.net.mode == NetMode::Private {
+        let stack = process::namespace(init, Namespace::Net)
+            .map_err(|error| Error::step("open the network namespace of", "init", error))?;
+        net::attach(spec.net, stack.as_fd())?;
+    }
+    step::done("net-attach");
     let mut joined = flags::NEWIPC | flags::NEWCGROUP;
     if own_stack(spec.net) {
         joined |= flags::NEWNET;
     }
-    step::done("wait-for-init");
+    let _guise = Guise::put_on(spec.ids.base)?;
     process::join(init, joined)
         .map_err(|error| Error::step("join the namespaces of", "init", error))?;
-    if own_stack(spec.net) {
+    if spec.net.mode == NetMode::Private {
         net::configure_inside(spec.net)?;
     }
     step::done("net-inside");
-    let api = Api {
-        masked_files: crate::security::MASKED_FILES,
-        masked_folders: crate::security::MASKED_DIRS,
-        host_network: !own_stack(spec.net),
-    };
-    rootfs::mount_api(&tree, pids.as_fd(), &api)?;
-    step::done("proc-sys");
+    rootfs::mount_sys(&tree, crate::security::MASKED_DIRS, !own_stack(spec.net))?;
+    step::done("sys");
     // Last, so that no link that the guest left at a target puts a bind where something of Holm's goes.
     rootfs::bind_all(&tree, spec.binds, user)?;
     step::done("binds");

@@ -44,7 +44,7 @@ const CONSOLE: u8 = b'c';
 const FAILED: u8 = 128;
 
 /// The steps of the guest's side, by number: what could not be done.
-const STEPS: [(&str, &str); 14] = [
+const STEPS: [(&str, &str); 15] = [
     ("enter", "the guest's cgroups"),
     ("unshare", "the cgroup namespace"),
     ("take on", "the ids of root"),
@@ -59,6 +59,7 @@ const STEPS: [(&str, &str); 14] = [
     ("find", "the user in the guest's /etc/passwd"),
     ("join", "the guest's namespaces"),
     ("set", "the resource limits"),
+    ("make", "the guest's network namespace"),
 ];
 
 /// A step of the guest's side: an index into [`STEPS`].
@@ -78,12 +79,17 @@ pub enum Step {
     User,
     Join,
     Limits,
+    Network,
 }
 
 impl Guest {
-    /// Says that the namespaces are ready, and waits until the mounts are.
-    pub fn ready_and_wait(&self) {
+    /// Says that the namespaces are ready.
+    pub fn ready(&self) {
         self.send(READY, 0);
+    }
+
+    /// Waits until the mounts are; ends the process if they will not be.
+    pub fn wait_for_mounts(&self) {
         self.wait();
     }
 
@@ -139,7 +145,10 @@ impl Launcher {
 
     /// Lets init run; returns its console's master, if it offers one, when it does.
     pub fn let_go(self, init: &OwnedFd) -> Result<Option<OwnedFd>> {
-        self.say_go()?;
+        if let Err(error) = self.say_go() {
+            // It ended while the mounts were made, and may have told why.
+            return Err(self.receive()?.map_or(error, failure));
+        }
         self.follow(init, None)
     }
 

@@ -58,19 +58,22 @@ pub fn attach(plan: &Plan, netns: BorrowedFd<'_>) -> Result<(), Error> {
         })
 }
 
-/// The guest's side: loopback up, and for a private guest `eth0`'s addresses and routes.
+/// Loopback up, in the calling thread's network namespace, which is new.
+pub fn loopback_up() -> rustix::io::Result<()> {
+    let mut batch = netlink::Batch::default();
+    link::loopback_up(&mut batch);
+    netlink::Socket::route()
+        .and_then(|socket| socket.execute(&mut batch))
+        .map_err(|refused| refused.errno)
+}
+
+/// The guest's side of a private network: `eth0`'s addresses and routes.
 ///
 /// The calling thread must be in the guest's network namespace.
 pub fn configure_inside(plan: &Plan) -> Result<(), Error> {
-    if plan.mode == NetMode::Host {
-        return Ok(());
-    }
     let mut batch = netlink::Batch::default();
-    link::loopback_up(&mut batch);
-    if plan.mode == NetMode::Private {
-        forward::quiet_ipv6("eth0");
-        link::configure(&mut batch, plan);
-    }
+    forward::quiet_ipv6("eth0");
+    link::configure(&mut batch, plan);
     Ok(netlink::Socket::route()?.execute(&mut batch)?)
 }
 

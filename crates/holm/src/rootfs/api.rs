@@ -7,30 +7,32 @@ use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
 use super::{Error, Filesystem, Point, Result, Tree};
 
-/// What the kernel's own filesystems show, and what is covered of them.
-#[derive(Debug, Clone, Copy)]
-pub struct Api<'a> {
-    /// Files below /proc and /sys that read as empty.
-    pub masked_files: &'a [&'a str],
-    /// Folders below /proc and /sys that are empty.
-    pub masked_folders: &'a [&'a str],
-    /// The guest has the host's network stack: the kernel lets nobody mount a sysfs there, so the
-    /// host's is bound, read-only.
-    pub host_network: bool,
-}
-
 /// Nothing on the kernel's filesystems is a program or a device.
 const QUIET: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
     .union(MountAttrFlags::MOUNT_ATTR_NODEV)
     .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
 
-/// Mounts /proc, /sys, /sys/fs/cgroup and /dev/mqueue.
-///
-/// The caller has joined the ipc, cgroup and network namespaces of the guest's init, still has its
-/// own mount namespace, and hands in init's pid namespace.
-pub fn mount_api(tree: &Tree, pid_namespace: BorrowedFd<'_>, api: &Api<'_>) -> Result<()> {
+/// Mounts the /proc of a pid namespace, in which `masked` files read as empty.
+pub fn mount_proc(tree: &Tree, pid_namespace: BorrowedFd<'_>, masked: &[&str]) -> Result<()> {
     attach_proc(tree, pid_namespace)?;
-    let sys = if api.host_network {
+    // The kernel lets a process mount proc or sysfs only where it already sees one that nothing
+    // covers: without these, containers in the guest and units with ProtectProc= could not start.
+    attach_bare(tree, Path::new("/proc"), Path::new("/dev/.holm/proc"))?;
+    for file in masked.iter().map(Path::new).filter(|file| tree.exists(file)) {
+        cover(tree, Path::new("/dev/null"), file)?;
+    }
+    if tree.exists(Path::new(BOOT_ID)) {
+        cover(tree, Path::new(BOOT_ID), Path::new("/proc/sys/kernel/random/boot_id"))?;
+    }
+    Ok(())
+}
+
+/// Mounts /sys, in which `masked` folders are empty, /sys/fs/cgroup and /dev/mqueue.
+///
+/// The caller has joined the ipc, cgroup and network namespaces of the guest's init, and still has its own mount
+/// namespace. In the host's network nobody can mount a sysfs: there the host's is bound, read-only.
+pub fn mount_sys(tree: &Tree, masked: &[&str], host_network: bool) -> Result<()> {
+    let sys = if host_network {
         host_sys()?
     } else {
         // Read-only: systemd takes that for the mark of a container, and starts no udevd.
@@ -42,14 +44,10 @@ pub fn mount_api(tree: &Tree, pid_namespace: BorrowedFd<'_>, api: &Api<'_>) -> R
     tree.attach(&cgroup, Path::new("/sys/fs/cgroup"), Point::Folder, false)?;
     let mqueue = Filesystem::open("mqueue")?.mount(QUIET)?;
     tree.attach(&mqueue, Path::new("/dev/mqueue"), Point::Folder, false)?;
-
-    // The kernel lets a process mount proc or sysfs only where it already sees one that nothing
-    // covers: without these, containers in the guest and units with ProtectProc= could not start.
-    attach_bare(tree, Path::new("/proc"), Path::new("/dev/.holm/proc"))?;
-    if !api.host_network {
+    if !host_network {
         attach_bare(tree, Path::new("/sys"), Path::new("/dev/.holm/sys"))?;
     }
-    mask(tree, api)
+    empty(tree, masked)
 }
 
 /// Mounts what is mounted on `on` once more: writable, as what the guest mounts itself may then be, and not covered yet.
@@ -64,24 +62,16 @@ fn attach_bare(tree: &Tree, on: &Path, again: &Path) -> Result<()> {
 /// A boot id of the guest's own, if it is to have one: journald tells boots apart by it.
 pub const BOOT_ID: &str = "/dev/.holm/boot_id";
 
-fn mask(tree: &Tree, api: &Api<'_>) -> Result<()> {
-    for file in api.masked_files.iter().map(Path::new).filter(|file| tree.exists(file)) {
-        cover(tree, Path::new("/dev/null"), file)?;
-    }
-    if tree.exists(Path::new(BOOT_ID)) {
-        cover(tree, Path::new(BOOT_ID), Path::new("/proc/sys/kernel/random/boot_id"))?;
-    }
-    let mut folders = api.masked_folders.iter().map(Path::new).filter(|folder| tree.exists(folder));
-    if let Some(first) = folders.next() {
-        let empty = Filesystem::open("tmpfs")?.set("mode", "0555")?.set("nr_inodes", "2")?;
-        let empty = empty.mount(QUIET | MountAttrFlags::MOUNT_ATTR_RDONLY)?;
-        // Before Linux 6.15 only a mount that is attached can be copied.
-        tree.attach(&empty, first, Point::Folder, false)?;
-        folders.try_for_each(|folder| {
-            tree.attach(&copy_of(&empty, folder)?, folder, Point::Folder, false)
-        })?;
-    }
-    Ok(())
+/// Covers those of `folders` that are there with an empty one.
+fn empty(tree: &Tree, folders: &[&str]) -> Result<()> {
+    let mut folders = folders.iter().map(Path::new).filter(|folder| tree.exists(folder));
+    let Some(first) = folders.next() else { return Ok(()) };
+    let empty = Filesystem::open("tmpfs")?.set("mode", "0555")?.set("nr_inodes", "2")?;
+    let empty = empty.mount(QUIET | MountAttrFlags::MOUNT_ATTR_RDONLY)?;
+    // Before Linux 6.15 only a mount that is attached can be copied.
+    tree.attach(&empty, first, Point::Folder, false)?;
+    folders
+        .try_for_each(|folder| tree.attach(&copy_of(&empty, folder)?, folder, Point::Folder, false))
 }
 
 /// A second mount of what `mount` shows, with its flags, to cover `place`.

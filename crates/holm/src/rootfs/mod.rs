@@ -14,7 +14,7 @@ mod layers;
 mod section;
 mod tree;
 
-pub use api::{Api, BOOT_ID, mount_api};
+pub use api::{BOOT_ID, mount_proc, mount_sys};
 pub use binds::bind_all;
 pub use dev::mount_dev;
 pub use error::Error;

@@ -184,7 +184,10 @@ impl World {
             net::attach(&plan, space.file.as_fd()).unwrap();
             plan
         });
-        space.with(|| net::configure_inside(&plan).unwrap());
+        space.with(|| {
+            net::loopback_up().unwrap();
+            net::configure_inside(&plan).unwrap();
+        });
         Guest { space, plan }
     }
 
@@ -205,7 +208,10 @@ impl World {
             let space = Space::new();
             let plan = net::plan(instance, context, net).unwrap();
             net::attach(&plan, space.netns()).unwrap();
-            space.with(|| net::configure_inside(&plan).unwrap());
+            space.with(|| {
+                net::loopback_up().unwrap();
+                net::configure_inside(&plan).unwrap();
+            });
             let text = net::resolv_conf(&plan);
             (Guest { space, plan }, text)
         })
