@@ -3,7 +3,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use rustix::fs::Mode;
+use rustix::fs::{CWD, Mode, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::umask;
 
@@ -329,8 +330,12 @@ fn init_program(pool: &Pool) -> Result<PathBuf> {
     std::fs::write(&new, monitor::IMAGE).map_err(fail)?;
     std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o555)).map_err(fail)?;
     std::fs::File::open(&new).and_then(|file| file.sync_all()).map_err(fail)?;
-    std::fs::rename(&new, &path).map_err(fail)?;
-    Ok(path)
+    // Never in the place of one that another start has just written: what has lost its name cannot be mounted.
+    match renameat_with(CWD, &new, CWD, &path, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(path),
+        Err(Errno::EXIST) => std::fs::remove_file(&new).map_err(fail).map(|()| path.clone()),
+        Err(errno) => Err(fail(errno.into())),
+    }
 }
 
 /// Tells one version of Holm's init from another. A constant: at run time it would take a start 0.1 ms.
