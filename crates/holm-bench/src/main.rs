@@ -44,7 +44,7 @@ fn run(options: &Options) -> Result<bool, String> {
     let stage = Stage::new(options)?;
     let mut text = format!(
         "# What a start costs\n\nWritten by `make bench` ({} rounds). Wall time of whole processes, from before the fork until \
-         they were waited for; all in a table took turns, three rounds were not counted. A ratio is the median over pairs \
+         they were waited for; all in a table took turns, in an order drawn anew for each round; three rounds were not counted. A ratio is the median over pairs \
          from the same round: compare ratios, not milliseconds of different tables.\n\n{}",
         options.rounds,
         machine::describe(&stage.holm)

@@ -74,10 +74,10 @@ pub fn interleaved(contestants: &[Contestant], n: usize) -> Vec<Outcome> {
             samples: Ok(Vec::with_capacity(n)),
         })
         .collect();
+    let mut draw = Draw(0x9e37_79b9_7f4a_7c15);
     for round in 0..n + WARM_UP {
-        // Who goes first changes, so that nobody always runs after the same one.
-        for turn in 0..contestants.len() {
-            let index = (turn + round) % contestants.len();
+        // In an order drawn anew: some leave work behind that the one who comes next waits for.
+        for index in draw.order(contestants.len()) {
             let Ok(samples) = &mut outcomes[index].samples else { continue };
             match contestants[index].run() {
                 Ok(_) if round < WARM_UP => {}
@@ -87,6 +87,22 @@ pub fn interleaved(contestants: &[Contestant], n: usize) -> Vec<Outcome> {
         }
     }
     outcomes
+}
+
+/// Draws orders, the same in each run of the program (xorshift64).
+struct Draw(u64);
+
+impl Draw {
+    fn order(&mut self, count: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by_cached_key(|_| {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0
+        });
+        order
+    }
 }
 
 /// A table of milliseconds, with each one's ratio to the first that is named `reference`.
