@@ -154,6 +154,15 @@ impl Stage {
     }
 }
 
+impl Drop for Stage {
+    /// The root stays for the next run; nothing of it stays on the host.
+    fn drop(&mut self) {
+        if let Err(problem) = self.run_holm(&["release"]) {
+            eprintln!("holm-bench: {problem}");
+        }
+    }
+}
+
 /// Holm takes no device nodes from others, and the peers make their own.
 fn empty_dev(root: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(root.join("dev"))? {

@@ -162,10 +162,23 @@ impl Drop for Running<'_> {
             let mut command = Command::new(&end[0]);
             let _ = command.args(&end[1..]).stdout(Stdio::null()).stderr(Stdio::null()).status();
         } else {
-            let _ = self.child.kill();
+            // A guest outlives a keeper that is killed, and takes what the host's root has of inotify.
+            let mut kill = Command::new("kill");
+            kill.arg("-KILL").args(family(self.child.id()));
+            let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
         }
         let _ = self.child.wait();
         // What dies in the background should not meet the next one's start.
         std::thread::sleep(Duration::from_millis(300));
     }
+}
+
+/// A process and all that it and its children started, youngest first.
+fn family(pid: u32) -> Vec<String> {
+    let list = format!("/proc/{pid}/task/{pid}/children");
+    let children = fs::read_to_string(list).unwrap_or_default();
+    let mut all: Vec<String> =
+        children.split_whitespace().filter_map(|pid| pid.parse().ok()).flat_map(family).collect();
+    all.push(pid.to_string());
+    all
 }
