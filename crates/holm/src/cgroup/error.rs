@@ -44,6 +44,14 @@ pub enum Error {
         /// Some of the processes.
         pids: Vec<i32>,
     },
+    /// Processes fork faster than they can be moved to a hierarchy that the guest has not been in.
+    #[error(
+        "cannot move the processes of cgroup {path} under the new limit: they fork too fast; freeze the guest, set the limit, thaw it"
+    )]
+    Restless {
+        /// `<group>/NAME`.
+        path: String,
+    },
     /// A limit that this host cannot enforce.
     #[error("{key} cannot be enforced on this host: {why}")]
     Unsupported {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::CWD;
 use rustix::io::Errno;
@@ -14,9 +15,12 @@ use super::layout::{Controller, open_root};
 use super::limits::{Limits, Setting};
 use super::{Error, GuestCgroup, Result, walk};
 
-/// How often the guest's processes are listed again while they are moved: each round catches those that
-/// were forked during the one before, and a round without any ends it.
-const ROUNDS: u32 = 100;
+/// How long the guest's processes are listed again and moved: each round catches those that were forked
+/// during the one before, and a round without any ends it.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two rounds that found the same processes: the kernel takes the order to move one that is ending
+/// and lets it end where it is, which on a busy host lasts until it gets its turn.
+const PAUSE: Duration = Duration::from_millis(1);
 
 impl GuestCgroup {
     /// Makes these the guest's limits; what they do not name is lifted.
@@ -141,21 +145,29 @@ impl GuestCgroup {
                 e,
             )
         };
-        for _ in 0..ROUNDS {
+        let deadline = Instant::now() + PATIENCE;
+        let mut before = Vec::new();
+        loop {
             let there: BTreeSet<i32> = walk::pids(dir).map_err(fail)?.into_iter().collect();
             let left: Vec<i32> =
                 self.pids()?.into_iter().filter(|pid| !there.contains(pid)).collect();
             if left.is_empty() {
                 return Ok(());
             }
-            for pid in left {
+            if Instant::now() > deadline {
+                return Err(Error::Restless { path: self.path.clone() });
+            }
+            for pid in &left {
                 match write_file(dir, "cgroup.procs", &pid.to_string()) {
                     Ok(()) | Err(Errno::SRCH) => {}
                     Err(e) => return Err(fail(e)),
                 }
             }
+            if left == before {
+                std::thread::sleep(PAUSE);
+            }
+            before = left;
         }
-        Err(fail(Errno::AGAIN))
     }
 }
 
