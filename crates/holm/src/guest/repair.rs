@@ -7,7 +7,7 @@ use super::{Error, Last, Result, State, folder};
 use crate::cgroup::{GuestCgroup, Layout};
 use crate::monitor;
 use crate::net;
-use crate::pool::{Name, Pool};
+use crate::pool::{Lock, Name, Pool};
 use crate::step;
 
 /// A guest that has a control group, and what is known of it.
@@ -46,6 +46,22 @@ pub(crate) fn repaired(pool: &Pool, name: &Name) -> Result<Option<Alive>> {
     cgroup.kill()?;
     remove_unknown(pool, name, cgroup)?;
     Ok(None)
+}
+
+/// A guest's lock, and the guest if it runs.
+///
+/// One of `holm run` has no folder and no lock: the command that waits for it cleans up after it.
+pub(super) fn locked(pool: &Pool, name: &Name) -> Result<(Option<Lock>, Option<Alive>)> {
+    match pool.lock_guest(name) {
+        Ok(lock) => Ok((Some(lock), repaired(pool, name)?)),
+        Err(none @ crate::pool::Error::NoGuest { .. }) => match running(pool, name) {
+            Ok((cgroup, state)) if state.ephemeral && state.is_watched() => {
+                Ok((None, Some(Alive { cgroup, state })))
+            }
+            _ => Err(none.into()),
+        },
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Removes what is left of a guest without living processes and without a note about it.

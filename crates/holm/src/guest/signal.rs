@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::folder::{call_off, last};
-use super::repair::{Alive, remove_unknown, repaired, store_state};
+use super::repair::{Alive, locked, remove_unknown, repaired, store_state};
+use super::state::now;
 use super::{Error, Last, Result};
 use crate::cgroup::{GuestCgroup, Layout};
 use crate::config::Signal;
@@ -58,8 +59,8 @@ fn kill_unknown(pool: &Pool, name: &Name) -> Result<()> {
 ///
 /// The kernel drops a signal that init has no handler for, but SIGKILL and SIGSTOP.
 pub fn signal(pool: &Pool, name: &Name, signal: Signal) -> Result<()> {
-    let _lock = pool.lock_guest(name)?;
-    let alive = repaired(pool, name)?.ok_or_else(|| Error::NotRunning(name.clone()))?;
+    let (_lock, alive) = locked(pool, name)?;
+    let alive = alive.ok_or_else(|| Error::NotRunning(name.clone()))?;
     let init = alive.state.init().ok_or_else(|| Error::NotRunning(name.clone()))?;
     holm_sys::signal::send(init.as_fd(), signal.0)
         .map_err(|error| Error::io("send a signal to", format!("the init of {name}"), error))
@@ -67,17 +68,15 @@ pub fn signal(pool: &Pool, name: &Name, signal: Signal) -> Result<()> {
 
 /// Stops every process of a guest where it is (`true`), or lets all go on.
 pub fn freeze(pool: &Pool, name: &Name, frozen: bool) -> Result<()> {
-    let _lock = pool.lock_guest(name)?;
-    let alive = repaired(pool, name)?.ok_or_else(|| Error::NotRunning(name.clone()))?;
+    let (_lock, alive) = locked(pool, name)?;
+    let alive = alive.ok_or_else(|| Error::NotRunning(name.clone()))?;
     Ok(alive.cgroup.freeze(frozen)?)
 }
 
-/// Waits until a guest has ended, at most `timeout`, and tells how.
+/// Waits until a guest has ended, at most `timeout`, and tells how; of one of `holm run` only that command knows.
 pub fn wait(pool: &Pool, name: &Name, timeout: Option<Duration>) -> Result<Last> {
-    let alive = {
-        let _lock = pool.lock_guest(name)?;
-        repaired(pool, name)?
-    };
+    let (lock, alive) = locked(pool, name)?;
+    drop(lock);
     if let Some(alive) = alive {
         let (init, monitor) = (alive.state.init(), alive.state.watcher());
         let timeout = timeout.unwrap_or(Duration::MAX);
@@ -89,6 +88,9 @@ pub fn wait(pool: &Pool, name: &Name, timeout: Option<Duration>) -> Result<Last>
             return Err(Error::Timeout { name: name.clone(), what: "did not end", seconds, hint });
         }
         clean_up(pool, name, monitor)?;
+        if alive.state.ephemeral {
+            return Ok(Last { ended: "unknown".to_owned(), at: now(), ..Last::default() });
+        }
     }
     last(pool, name).ok_or_else(|| Error::NotRunning(name.clone()))
 }
@@ -104,16 +106,18 @@ impl Ending {
     /// Notes that the guest is to end and stay so; `None` if it had ended and only waited for
     /// another start, which is called off.
     fn begin(pool: &Pool, name: &Name) -> Result<Option<Self>> {
-        let lock = pool.lock_guest(name)?;
-        let Some(mut alive) = repaired(pool, name)? else {
+        let (lock, alive) = locked(pool, name)?;
+        let Some(mut alive) = alive else {
             return if call_off(pool, name)? {
                 Ok(None)
             } else {
                 Err(Error::NotRunning(name.clone()))
             };
         };
-        alive.state.stopping = true;
-        store_state(&alive.cgroup, name, &alive.state)?;
+        if lock.is_some() {
+            alive.state.stopping = true;
+            store_state(&alive.cgroup, name, &alive.state)?;
+        }
         let monitor = alive.state.watcher();
         if let Some(init) = alive.state.init() {
             return Ok(Some(Self { alive, init, monitor }));

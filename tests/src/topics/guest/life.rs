@@ -7,6 +7,8 @@ use crate::command;
 use crate::host::Snapshot;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use std::time::Duration;
 
 pub const TESTS: &[Test] = &[
@@ -15,6 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(a_command_that_is_not_there).bases(&["busybox"]),
     test!(starts_answers_and_stops).bases(&["busybox"]),
     test!(signals_reach_process_1_and_kill_reaches_all).bases(&["busybox"]),
+    test!(a_run_hears_the_verbs).bases(&["busybox"]),
     test!(its_name_follows_the_settings).bases(&["busybox"]),
     test!(ssh_keys_follow_the_settings).bases(&["busybox"]),
     test!(keeps_its_files_from_one_start_to_the_next).bases(&["busybox"]),
@@ -111,6 +114,35 @@ fn signals_reach_process_1_and_kill_reaches_all(sandbox: &mut Sandbox) {
     sandbox.holm(&["kill", "--signal", "9", "box"]).ok();
     assert_eq!(status(sandbox, "box")["status"], "stopped");
     sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn a_run_hears_the_verbs(sandbox: &mut Sandbox) {
+    let start = |sandbox: &Sandbox, script: &str| {
+        let words = ["--name", "once", "--", "sh", "-c", script];
+        let mut command = sandbox.command();
+        command.args([&RUN[..], &words].concat()).stdout(Stdio::piped());
+        let mut run = command.spawn().expect("holm run starts");
+        let mut line = String::new();
+        let output = run.stdout.as_mut().expect("its output is a pipe");
+        BufReader::new(output).read_line(&mut line).expect("its output can be read");
+        assert_eq!(line, "here\n");
+        run
+    };
+    let mut run = start(sandbox, "trap 'exit 3' HUP; echo here; while :; do sleep 1; done");
+    sandbox.holm(&["freeze", "once"]).ok();
+    assert_eq!(status(sandbox, "once")["status"], "frozen");
+    sandbox.holm(&["thaw", "once"]).ok();
+    sandbox.holm(&["kill", "--signal", "HUP", "once"]).ok();
+    assert_eq!(run.wait().expect("it ends").code(), Some(3));
+
+    let mut run = start(sandbox, "echo here; sleep 1000");
+    sandbox.holm(&["stop", "once"]).ok();
+    assert_eq!(run.wait().expect("it ends").code(), Some(128 + 15));
+    let mut run = start(sandbox, "trap '' TERM; echo here; while :; do sleep 1; done");
+    sandbox.holm(&["kill", "once"]).ok();
+    assert_eq!(run.wait().expect("it ends").code(), Some(128 + 9));
+    assert!(sandbox.holm(&["stop", "once"]).stderr.contains("once"));
+    assert_eq!(sandbox.holm(&["ls", "--json"]).ok().json(), serde_json::json!([]));
 }
 
 fn its_name_follows_the_settings(sandbox: &mut Sandbox) {
