@@ -50,7 +50,7 @@ test-host: integration
 .PHONY: test-vm
 test-vm: integration
 	scripts/deps vm
-	$(SUDO) $(TESTS) --prepare --holm $(HOLM) --import $(IMPORT)
+	$(SUDO) $(TESTS) --prepare $(filter --slow,$(ARGS)) --holm $(HOLM) --import $(IMPORT)
 	for lane in $(VM_LANES); do $(SUDO) tests/vm/lane $$lane $(HOLM) $(IMPORT) $(TESTS) $(ARGS) || exit 1; done
 
 ## lint: formatting, clippy, unsafe, file lengths, unused dependencies, licences

@@ -10,6 +10,10 @@ use std::time::Duration;
 const SOURCES: &[(&str, &str)] = &[
     ("busybox", "busybox"),
     (
+        "debian11",
+        "debootstrap:bullseye+systemd-sysv,dbus,libpam-systemd,iproute2,procps,cron,openssh-server",
+    ),
+    (
         "debian12",
         "debootstrap:bookworm+systemd-sysv,dbus,libpam-systemd,iproute2,procps,cron,openssh-server",
     ),

@@ -58,7 +58,7 @@ fn check_host(options: &Options, before: host::Snapshot) -> Conclusion {
 
 /// Makes the bases that the tests share, so that a machine without network or patience finds them.
 fn prepare(options: &Options) -> ExitCode {
-    for base in topics::bases() {
+    for base in topics::bases(options.slow) {
         if let Err(problem) = fixture::base(options, base) {
             eprintln!("holm-tests: {problem}");
             return ExitCode::FAILURE;

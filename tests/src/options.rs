@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 pub const USAGE: &str = "\
 usage: holm-tests [--lane host|vm] [--holm FILE] [--import FILE] [--scratch DIR] [--fixtures DIR] [--prepare]
-                  [FILTER...] [the options of every Rust test program]
+                  [--slow] [FILTER...] [the options of every Rust test program]
   --lane      where this runs: host (default), or vm, which is slow and has only what it was given
   --holm      the holm command to test (target/x86_64-unknown-linux-musl/release/holm)
   --import    the holm-import program (target/release/holm-import)
   --scratch   a folder on a real disk for Holm roots (target/test)
   --fixtures  the Holm root with the shared bases (SCRATCH/fixtures)
-  --prepare   only make the shared bases that the vm lane needs";
+  --prepare   only make the shared bases that the vm lane needs
+  --slow      run also what takes minutes in this lane";
 
 /// Where the tests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,7 @@ pub struct Options {
     pub scratch: PathBuf,
     pub fixtures: PathBuf,
     pub prepare: bool,
+    pub slow: bool,
 }
 
 impl Options {
@@ -41,6 +43,7 @@ impl Options {
         let mut scratch = PathBuf::from("target/test");
         let mut fixtures = None;
         let mut prepare = false;
+        let mut slow = false;
         let mut rest = Vec::new();
         let mut args = args.into_iter();
         while let Some(arg) = args.next() {
@@ -58,6 +61,7 @@ impl Options {
                 "--scratch" => scratch = value()?.into(),
                 "--fixtures" => fixtures = Some(PathBuf::from(value()?)),
                 "--prepare" => prepare = true,
+                "--slow" => slow = true,
                 _ => rest.push(arg),
             }
         }
@@ -70,6 +74,7 @@ impl Options {
                 .map_or_else(|| Ok(scratch.join("fixtures")), |dir| absolute(&dir))?,
             scratch,
             prepare,
+            slow,
         };
         if !options.holm.is_file() {
             return Err(format!("{} is not there: run make build first", options.holm.display()));

@@ -134,16 +134,22 @@ impl Sandbox {
 /// Kills and removes what instance `number` still has on the host.
 fn remove_instance(number: u32) {
     let group = format!("holm-{number}");
-    let groups: Vec<PathBuf> = host::cgroups()
-        .into_iter()
-        .filter(|path| path.components().any(|part| part.as_os_str() == &*group))
-        .collect();
-    for path in &groups {
-        let _ = std::fs::write(path.join("cgroup.kill"), "1");
-    }
+    // Listed anew each time: a guest that lives may make more meanwhile.
+    let groups = || -> Vec<PathBuf> {
+        let mut groups = host::cgroups();
+        groups.retain(|path| path.components().any(|part| part.as_os_str() == &*group));
+        groups
+    };
     let begin = Instant::now();
-    while groups.iter().any(|path| path.exists()) && begin.elapsed() < Duration::from_secs(30) {
-        for path in &groups {
+    loop {
+        let left = groups();
+        if left.is_empty() || begin.elapsed() > Duration::from_secs(30) {
+            break;
+        }
+        for path in &left {
+            let _ = std::fs::write(path.join("cgroup.kill"), "1");
+        }
+        for path in &left {
             let _ = std::fs::remove_dir(path); // deepest first; busy ones until their last process is reaped
         }
         std::thread::sleep(Duration::from_millis(5));

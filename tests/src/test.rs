@@ -15,8 +15,10 @@ pub struct Test {
     pub run: fn(&mut Sandbox),
     /// Shared bases (see `fixture`) that stand in the sandbox's root.
     pub bases: &'static [&'static str],
-    /// The lane it must not run in, and why.
+    /// The lane it cannot run in, and why.
     pub not_in: Option<(Lane, &'static str)>,
+    /// The lanes where it runs only if asked for, and why.
+    pub slow_in: Option<(&'static [Lane], &'static str)>,
 }
 
 /// Names the function `f` of a topic as a test: `test!(f)`.
@@ -27,6 +29,7 @@ macro_rules! test {
             run: $function,
             bases: &[],
             not_in: None,
+            slow_in: None,
         }
     };
 }
@@ -40,6 +43,11 @@ impl Test {
 
     pub const fn not_in(mut self, lane: Lane, why: &'static str) -> Self {
         self.not_in = Some((lane, why));
+        self
+    }
+
+    pub const fn slow_in(mut self, lanes: &'static [Lane], why: &'static str) -> Self {
+        self.slow_in = Some((lanes, why));
         self
     }
 
@@ -74,8 +82,18 @@ impl Test {
         if !rustix::process::geteuid().is_root() {
             return Some("needs root".to_owned());
         }
-        let (lane, why) = self.not_in?;
-        (lane == options.lane).then(|| why.to_owned())
+        self.left_out(options.lane, options.slow)
+    }
+
+    /// Why it does not run in a lane; `slow` asks for what takes long there too.
+    pub fn left_out(&self, lane: Lane, slow: bool) -> Option<String> {
+        match (self.not_in, self.slow_in) {
+            (Some((other, why)), _) if other == lane => Some(why.to_owned()),
+            (_, Some((lanes, why))) if lanes.contains(&lane) && !slow => {
+                Some(format!("{why} (--slow runs it)"))
+            }
+            _ => None,
+        }
     }
 }
 

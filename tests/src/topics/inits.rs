@@ -13,15 +13,17 @@ const IN_THE_GUEST: &str =
     "what differs from systemd guests is in the guest, not in the host's kernel";
 
 pub const TESTS: &[Test] = &[
-    test!(sysvinit_is_a_whole_system).bases(&["debian13-sysvinit"]).not_in(Lane::Vm, IN_THE_GUEST),
-    test!(openrc_is_a_whole_system).bases(&["debian13-openrc"]).not_in(Lane::Vm, IN_THE_GUEST),
-    test!(runit_is_a_whole_system).bases(&["debian13-runit"]).not_in(Lane::Vm, IN_THE_GUEST),
+    test!(sysvinit_is_a_whole_system)
+        .bases(&["debian13-sysvinit"])
+        .slow_in(&[Lane::Vm], IN_THE_GUEST),
+    test!(openrc_is_a_whole_system).bases(&["debian13-openrc"]).slow_in(&[Lane::Vm], IN_THE_GUEST),
+    test!(runit_is_a_whole_system).bases(&["debian13-runit"]).slow_in(&[Lane::Vm], IN_THE_GUEST),
     test!(one_that_has_just_started_is_asked_until_it_listens)
         .bases(&["debian13-sysvinit", "debian13-openrc", "debian13-runit"])
-        .not_in(Lane::Vm, IN_THE_GUEST),
+        .slow_in(&[Lane::Vm], IN_THE_GUEST),
     test!(wait_does_not_wait_for_what_never_comes)
         .bases(&["debian13-sysvinit"])
-        .not_in(Lane::Vm, IN_THE_GUEST),
+        .slow_in(&[Lane::Vm], IN_THE_GUEST),
 ];
 
 fn sysvinit_is_a_whole_system(sandbox: &mut Sandbox) {

@@ -15,14 +15,14 @@ const SLOW: &str =
     "an emulated machine takes minutes for each systemd guest, and what differs is in the guest";
 
 pub const TESTS: &[Test] = &[
-    test!(networkd_keeps_what_is_there).bases(&["debian13"]).not_in(Lane::Vm, SLOW),
-    test!(networkd_may_ask).bases(&["debian13"]).not_in(Lane::Vm, SLOW),
-    test!(ifupdown_keeps_what_is_there).bases(&["debian13-ifupdown"]).not_in(Lane::Vm, SLOW),
-    test!(ifupdown_may_ask).bases(&["debian13-ifupdown"]).not_in(Lane::Vm, SLOW),
+    test!(networkd_keeps_what_is_there).bases(&["debian13"]).slow_in(&[Lane::Vm], SLOW),
+    test!(networkd_may_ask).bases(&["debian13"]).slow_in(&[Lane::Vm], SLOW),
+    test!(ifupdown_keeps_what_is_there).bases(&["debian13-ifupdown"]).slow_in(&[Lane::Vm], SLOW),
+    test!(ifupdown_may_ask).bases(&["debian13-ifupdown"]).slow_in(&[Lane::Vm], SLOW),
     test!(networkmanager_keeps_what_is_there)
         .bases(&["debian13-networkmanager"])
-        .not_in(Lane::Vm, SLOW),
-    test!(networkmanager_may_ask).bases(&["debian13-networkmanager"]).not_in(Lane::Vm, SLOW),
+        .slow_in(&[Lane::Vm], SLOW),
+    test!(networkmanager_may_ask).bases(&["debian13-networkmanager"]).slow_in(&[Lane::Vm], SLOW),
 ];
 
 const SERVERS: [&str; 2] = ["192.0.2.53", "2001:db8::53"];
