@@ -39,6 +39,11 @@ impl Names {
         Self { names, all }
     }
 
+    /// Whether more than one answer may come.
+    pub fn are_several(&self) -> bool {
+        self.all || self.names.len() > 1
+    }
+
     /// Whether these are all guests, whatever their state.
     pub fn is_all(&self) -> bool {
         self.all
@@ -55,38 +60,59 @@ impl Names {
 
     /// Does `work` for each, and says what came of it in the order of the names.
     ///
-    /// `work` gives the sentence that tells of success, and what `--json` tells.
+    /// `work` gives the sentence that tells of success, and what `--json` tells: itself for one name that was given,
+    /// else in an array, however many there are.
     pub fn each(
         self,
         context: &Context,
         work: impl Fn(&Pool, &str) -> Result<(String, Value), Failure>,
     ) -> Outcome {
         let pool = context.pool()?;
-        let names = self.list(&pool)?;
-        if let [name] = names.as_slice() {
+        if let ([name], false) = (self.names.as_slice(), self.all) {
             // The common case needs no other process, and ends as any verb does.
             let (text, told) = work(&pool, name)?;
             report(context, &text, &told);
             return Ok(0);
         }
-        let mut waiting: VecDeque<Worker> = VecDeque::new();
         let mut all = Vec::new();
-        let mut worst = 0;
-        for name in &names {
-            if waiting.len() == AT_ONCE
-                && let Some(first) = waiting.pop_front()
-            {
-                worst = worst.max(first.finish(context, &mut all)?);
-            }
-            waiting.push_back(Worker::new(name, context, || work(&pool, name))?);
-        }
-        for worker in waiting {
-            worst = worst.max(worker.finish(context, &mut all)?);
-        }
-        if context.json {
-            term::print(&format!("{}\n", Value::from(all)));
-        }
+        let worst = at_once(context, &self.list(&pool)?, &mut all, |name| work(&pool, name))?;
+        report_all(context, all);
         Ok(worst)
+    }
+}
+
+/// Does `work` for each name in processes of their own. Text is printed at once; what `--json` tells is added to `all`.
+pub fn at_once(
+    context: &Context,
+    names: &[String],
+    all: &mut Vec<Value>,
+    work: impl Fn(&str) -> Result<(String, Value), Failure>,
+) -> Outcome {
+    let mut waiting: VecDeque<Worker> = VecDeque::new();
+    let mut worst = 0;
+    for name in names {
+        if waiting.len() == AT_ONCE
+            && let Some(first) = waiting.pop_front()
+        {
+            worst = worst.max(first.finish(context, all)?);
+        }
+        waiting.push_back(Worker::new(name, context, || work(name))?);
+    }
+    for worker in waiting {
+        worst = worst.max(worker.finish(context, all)?);
+    }
+    Ok(worst)
+}
+
+/// What `--json` tells of a name that something went wrong with, among others.
+pub fn failed(name: &str, failure: &Failure) -> Value {
+    json!({ "name": name, "error": failure.json() })
+}
+
+/// Says with `--json` what came of several.
+pub fn report_all(context: &Context, all: Vec<Value>) {
+    if context.json {
+        term::print(&format!("{}\n", Value::from(all)));
     }
 }
 

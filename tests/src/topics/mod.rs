@@ -37,6 +37,7 @@ pub fn all() -> Vec<Test> {
         guest::limits::TESTS,
         guest::monitor::TESTS,
         guest::network::TESTS,
+        guest::several::TESTS,
     ]
     .concat()
 }

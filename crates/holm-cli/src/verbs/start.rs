@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use clap::{ArgGroup, Args};
 use holm::guest;
-use holm::pool::Name;
+use holm::pool::{Name, Pool};
+use serde_json::Value;
 
 use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
-use crate::failure::{self, Failure};
+use crate::failure::{FAILED, Failure};
 use crate::ready::Ready;
-use crate::several::Names;
+use crate::several::{self, Names};
+use crate::term;
 
 pub const VERB: Verb =
     Verb::new::<Start>(Group::Guests, "start", "Start guests").aliases(&["boot"]).examples(
@@ -41,7 +43,9 @@ impl Run for Start {
         if self.autostart {
             return self.in_order(context);
         }
-        start(context, Names::new(self.names, self.all), &self.ready)
+        let all = self.all;
+        Names::new(self.names, all)
+            .each(context, |pool, name| start(pool, &Name::new(name)?, &self.ready, all))
     }
 }
 
@@ -49,6 +53,7 @@ impl Start {
     /// Starts one place of the order after the other. A guest that does not start keeps no other from it.
     fn in_order(self, context: &Context) -> Outcome {
         let pool = context.pool()?;
+        let mut told = Vec::new();
         let mut worst = 0;
         let mut places: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for guest in guest::list(&pool)?.iter().filter(|guest| guest.state.is_none()) {
@@ -59,27 +64,31 @@ impl Start {
                     }
                 }
                 Err(error) => {
-                    failure::show(&Failure::from(error), context.json, context.colour_errors);
-                    worst = failure::FAILED;
+                    let failure = Failure::from(error);
+                    if !context.json {
+                        term::print_error(&failure.text(context.colour_errors));
+                    }
+                    told.push(several::failed(guest.name.as_str(), &failure));
+                    worst = FAILED;
                 }
             }
         }
         for names in places.into_values() {
-            worst = worst.max(
-                start(context, Names::new(names, false), &self.ready).unwrap_or_else(|failure| {
-                    failure::show(&failure, context.json, context.colour_errors);
-                    failure::FAILED
-                }),
-            );
+            let place = several::at_once(context, &names, &mut told, |name| {
+                start(&pool, &Name::new(name)?, &self.ready, false)
+            });
+            worst = worst.max(place?);
         }
+        several::report_all(context, told);
         Ok(worst)
     }
 }
 
-fn start(context: &Context, names: Names, ready: &Ready) -> Outcome {
-    names.each(context, |pool, name| {
-        let guest = Name::new(name)?;
-        guest::start(pool, &guest)?;
-        ready.wait(pool, &guest)
-    })
+fn start(pool: &Pool, guest: &Name, ready: &Ready, all: bool) -> Result<(String, Value), Failure> {
+    match guest::start(pool, guest) {
+        // `--all` asks for a state in which all run.
+        Err(guest::Error::AlreadyRunning(_)) if all => {}
+        started => started?,
+    }
+    ready.wait(pool, guest)
 }

@@ -5,42 +5,33 @@ use holm::config::NetMode;
 use holm::guest::{self, Last, State, Summary};
 use holm::monitor::{Ended, How};
 use holm::pool::Name;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Group, Outcome, Run, Verb, ls};
 use crate::context::Context;
+use crate::several::Names;
 use crate::term::{self, paint};
 
 pub const VERB: Verb = Verb::new::<StatusOf>(Group::Guests, "status", "Tell how guests are")
     .aliases(&["info"])
-    .examples("holm status web\nholm status web db --json");
+    .examples("holm status web\nholm status web db --json\nholm status --all");
 
 /// Arguments.
 #[derive(Debug, Args)]
 pub struct StatusOf {
-    /// The guests
-    #[arg(required = true, value_name = "NAME")]
-    names: Vec<String>,
+    #[command(flatten)]
+    names: Names,
 }
 
 impl Run for StatusOf {
     fn run(self, context: &Context) -> Outcome {
-        let pool = context.pool()?;
-        let mut all = Vec::new();
-        for name in &self.names {
-            all.push(guest::summary(&pool, &Name::new(name)?)?);
-        }
-        if context.json {
-            let told = match all.as_slice() {
-                [one] => json!(one),
-                _ => Value::from(all.iter().map(|s| json!(s)).collect::<Vec<_>>()),
-            };
-            term::print(&format!("{told}\n"));
-        } else {
-            let texts: Vec<String> = all.iter().map(|s| text(s, context.colour)).collect();
-            term::print(&texts.join("\n"));
-        }
-        Ok(0)
+        // A line between one guest's and the next one's.
+        let gap = if self.names.are_several() { "\n" } else { "" };
+        self.names.each(context, |pool, name| {
+            let guest = guest::summary(pool, &Name::new(name)?)?;
+            let text = format!("{}{gap}", text(&guest, context.colour).trim_end());
+            Ok((text, json!(guest)))
+        })
     }
 }
 

@@ -5,6 +5,7 @@ pub mod life;
 pub mod limits;
 pub mod monitor;
 pub mod network;
+pub mod several;
 
 use serde_json::Value;
 

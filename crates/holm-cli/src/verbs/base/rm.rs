@@ -8,7 +8,7 @@ use serde_json::json;
 use super::super::{Outcome, Run};
 use crate::context::Context;
 use crate::failure::{FAILED, Failure};
-use crate::term;
+use crate::{several, term};
 
 /// Arguments.
 #[derive(Debug, Args)]
@@ -25,6 +25,7 @@ impl Run for Rm {
             |name: &str| -> Result<(), Failure> { Ok(store::remove(&pool, &Name::new(name)?)?) };
         if let [name] = self.names.as_slice() {
             remove(name)?;
+            several::report(context, "", &json!({ "name": name }));
             return Ok(0);
         }
         let mut worst = 0;
@@ -38,11 +39,9 @@ impl Run for Rm {
             if !context.json {
                 term::print_error(&failure.text(context.colour_errors));
             }
-            all.push(json!({ "name": name, "error": failure.json() }));
+            all.push(several::failed(name, &failure));
         }
-        if context.json {
-            term::print(&format!("{}\n", serde_json::Value::from(all)));
-        }
+        several::report_all(context, all);
         Ok(worst)
     }
 }

@@ -1,0 +1,94 @@
+//! One command, several guests.
+
+use serde_json::{Value, json};
+
+use super::launch_idle;
+use crate::command::Outcome;
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(all_means_those_that_it_concerns).bases(&["busybox"]),
+    test!(the_form_of_json_follows_the_question).bases(&["busybox"]),
+    test!(status_answers_for_each).bases(&["busybox"]),
+];
+
+const CREATE: [&str; 9] =
+    ["create", "off", "--base", "busybox", "--net", "none", "--", "sleep", "100000"];
+
+/// What an array of answers says of each guest by this key.
+fn each(outcome: &Outcome, key: &str) -> Vec<Value> {
+    let told = outcome.json();
+    let all = told.as_array().unwrap_or_else(|| panic!("no array\n{outcome}"));
+    all.iter().map(|one| one[key].clone()).collect()
+}
+
+fn all_means_those_that_it_concerns(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "on", &[]);
+    sandbox.holm(&CREATE).ok();
+    let state = |word: &str| {
+        let listed = sandbox.holm(&["ls", "--json"]).ok();
+        assert_eq!(each(&listed, "name"), ["off", "on"]);
+        each(&listed, "status").iter().map(|status| *status == word).collect::<Vec<_>>()
+    };
+    sandbox.holm(&["freeze", "--all"]).ok();
+    assert_eq!(state("frozen"), [false, true]);
+    sandbox.holm(&["thaw", "--all"]).ok();
+    assert_eq!(state("stopped"), [true, false]);
+    sandbox.holm(&["start", "--all"]).ok();
+    assert_eq!(state("stopped"), [false, false]);
+    for verb in ["stop", "kill", "freeze", "thaw"] {
+        sandbox.holm(&[verb, "--all"]).ok();
+    }
+    assert_eq!(state("stopped"), [true, true]);
+    // Whoever names a guest is told.
+    sandbox.holm(&["freeze", "on", "off"]).refused(&["on is not running", "off is not running"]);
+    sandbox.holm(&["rm", "--all"]).ok();
+}
+
+fn the_form_of_json_follows_the_question(sandbox: &mut Sandbox) {
+    sandbox.holm(&CREATE).ok();
+    sandbox.holm(&["set", "off", "autostart=true"]).ok();
+    let told = |words: &[&str]| sandbox.holm(&[words, &["--json"]].concat()).ok().json();
+    assert_eq!(told(&["start", "off"]), json!({ "name": "off" }));
+    assert_eq!(told(&["freeze", "--all"]), json!([{ "name": "off" }]));
+    assert_eq!(told(&["thaw", "off", "off"]), json!([{ "name": "off" }]));
+    assert_eq!(told(&["stop", "--all"]), json!([{ "name": "off", "killed": false }]));
+    assert_eq!(told(&["start", "--autostart"]), json!([{ "name": "off" }]));
+    assert_eq!(told(&["start", "--autostart"]), json!([]), "it runs");
+    assert_eq!(told(&["rm", "--force", "off"]), json!({ "name": "off" }));
+    assert_eq!(told(&["stop", "--all"]), json!([]));
+
+    let places = [("one", "1"), ("two", "2")];
+    for (name, place) in places {
+        sandbox.holm(&["create", name, "--base", "busybox", "--net", "none", "--", "true"]).ok();
+        sandbox.holm(&["set", name, &format!("autostart={place}")]).ok();
+    }
+    std::fs::write(sandbox.root().join("guests/one/guest.toml"), "nonsense").expect("our file");
+    let outcome = sandbox.holm(&["start", "--autostart", "--json"]);
+    assert_eq!(outcome.code(), 125, "one cannot be started\n{outcome}");
+    assert_eq!(each(&outcome, "name"), ["one", "two"], "{outcome}");
+    let errors = each(&outcome, "error");
+    assert!(errors[0]["message"].is_string() && errors[1].is_null(), "{outcome}");
+    sandbox.holm(&["wait", "two"]).ok();
+    sandbox.holm(&["rm", "--all"]).ok();
+}
+
+fn status_answers_for_each(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "on", &[]);
+    sandbox.holm(&CREATE).ok();
+    let told = sandbox.holm(&["status", "off", "nobody", "on", "--json"]);
+    assert_eq!(told.code(), 125, "{told}");
+    assert_eq!(each(&told, "name"), ["off", "nobody", "on"]);
+    let errors = each(&told, "error");
+    assert!(errors[1]["message"].as_str().is_some_and(|text| text.contains("nobody")), "{told}");
+    assert_eq!(each(&told, "status")[0], "stopped");
+    assert_eq!(each(&sandbox.holm(&["status", "--all", "--json"]).ok(), "name"), ["off", "on"]);
+
+    let text = sandbox.holm(&["status", "nobody", "off", "on"]).refused(&["nobody"]).stdout;
+    let (first, second) = text.split_once("\n\n").expect("a line between them");
+    assert!(first.starts_with("name ") && first.contains("off") && second.contains("on"), "{text}");
+    let one = sandbox.holm(&["status", "on"]).ok().stdout;
+    assert!(one.starts_with("name ") && one.ends_with('\n') && !one.contains("\n\n"), "{one}");
+    sandbox.holm(&["rm", "--force", "--all"]).ok();
+}
