@@ -15,6 +15,15 @@ const V1: (u32, usize) = (0x0100_0000, 12);
 const V2: (u32, usize) = (0x0200_0000, 20);
 const V3: (u32, usize) = (0x0300_0000, 24);
 
+/// The longest name, as everywhere on Linux; the image has one byte for it.
+const NAME_MAX: usize = 255;
+/// The longest value: the image has two bytes for its length.
+const VALUE_MAX: usize = u16::MAX as usize;
+/// How many one file may have: the image counts those that files share in one byte.
+const COUNT_MAX: usize = 128;
+/// The bytes of all names and values of one file: an image has room for 256 KiB, padded and with its own.
+const SUM_MAX: usize = 128 << 10;
+
 /// Takes the attribute of the file `path` into `xattrs`.
 ///
 /// `trusted.overlay.*` is refused: below an overlay it would be obeyed, and a redirect reaches any
@@ -36,6 +45,40 @@ pub fn take(xattrs: &mut Xattrs, path: &[u8], name: &[u8], value: &[u8]) -> Resu
         value.to_vec()
     };
     xattrs.insert(OsStr::from_bytes(name).into(), value.into());
+    check(xattrs, name).map_err(|what| {
+        let reason = format!("{what}; remove it with `setfattr -x`, or `tar --xattrs-exclude`");
+        Error::refused(OsStr::from_bytes(path), reason)
+    })
+}
+
+/// Says what is too much now that `name` is there. The writer of the image cuts lengths off without
+/// a word, and the kernel would then read attributes and files from what the values hold.
+fn check(xattrs: &Xattrs, name: &[u8]) -> std::result::Result<(), String> {
+    if !(1..=NAME_MAX).contains(&name.len()) || name.contains(&0) {
+        return Err(format!(
+            "it has an attribute whose name has {} bytes or a zero byte; a name has 1 to {NAME_MAX}",
+            name.len()
+        ));
+    }
+    let shown = OsStr::from_bytes(name);
+    let length = xattrs.get(shown).map_or(0, |value| value.len());
+    let shown = shown.display();
+    if length > VALUE_MAX {
+        return Err(format!(
+            "its attribute {shown} has {length} bytes; a base holds {VALUE_MAX} at most"
+        ));
+    }
+    if xattrs.len() > COUNT_MAX {
+        return Err(format!(
+            "it has the attribute {shown} and as many others as a base holds, {COUNT_MAX}"
+        ));
+    }
+    let sum: usize = xattrs.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if sum > SUM_MAX {
+        return Err(format!(
+            "with {shown} its attributes have {sum} bytes; a base holds {SUM_MAX} at most"
+        ));
+    }
     Ok(())
 }
 

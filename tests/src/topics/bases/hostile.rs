@@ -13,6 +13,7 @@ use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(archives_that_are_refused),
+    test!(attributes_beyond_all_measure),
     test!(archives_that_are_damaged),
     test!(what_looks_like_an_escape_stays_inside),
     test!(folders_that_are_refused),
@@ -125,6 +126,48 @@ fn archives_that_are_refused(sandbox: &mut Sandbox) {
     ] {
         refused(sandbox, &archive(&entries), words);
     }
+}
+
+/// What the image has no room for would be cut off there, and read as something else by the kernel.
+fn attributes_beyond_all_measure(sandbox: &mut Sandbox) {
+    let with = |attributes: Vec<(String, String)>| {
+        let headers =
+            attributes.iter().map(|(name, value)| pax(&format!("SCHILY.xattr.{name}"), value));
+        headers.chain([entry(b'5', "d", "", b"")]).collect::<Vec<_>>()
+    };
+    let (long, large) = (format!("user.{}", "n".repeat(256)), "v".repeat(60_000));
+    let many = |count: usize, value: &str| -> Vec<(String, String)> {
+        (0..count).map(|n| (format!("user.{n}"), value.into())).collect()
+    };
+    for (attributes, words) in [
+        (vec![(long, "v".repeat(512))], &["d: ", "261 bytes", "1 to 255", "setfattr -x"][..]),
+        (vec![("user.a\0trusted.b".into(), "v".into())], &["zero byte"]),
+        (vec![(String::new(), "v".into())], &["0 bytes"]),
+        (vec![("user.v".into(), "v".repeat(65_536))], &["user.v", "65536 bytes", "65535"]),
+        (many(129, "v"), &["128", "--xattrs-exclude"]),
+        (many(5, &large), &["user.2", "131072"]),
+    ] {
+        refused(sandbox, &archive(&with(attributes)), words);
+    }
+    // As much as there may be is kept as it is, also where a second file shares all of it.
+    let most: Vec<_> =
+        [many(127, "value"), vec![(format!("user.{}", "l".repeat(250)), "w".repeat(65_535))]]
+            .concat();
+    let file = entry(b'0', "f", "", b"data");
+    let again = with(most.clone()).into_iter().take(most.len());
+    let bytes =
+        archive(&with(most.clone()).into_iter().chain(again).chain([file]).collect::<Vec<_>>());
+    let tar = work(sandbox).join("most.tar");
+    fs::write(&tar, bytes).unwrap();
+    sandbox.holm(&["base", "import", "most", tar.to_str().unwrap()]).ok();
+    let want = most.iter().map(|(name, value)| (name.into(), value.clone().into_bytes())).collect();
+    view::with(sandbox.root(), "most", |tree| {
+        let found = list(tree);
+        for name in ["d", "f"] {
+            assert!(found[Path::new(name)].xattrs == want, "{name}");
+        }
+        assert_eq!(fs::read(tree.join("f")).unwrap(), b"data");
+    });
 }
 
 fn archives_that_are_damaged(sandbox: &mut Sandbox) {
