@@ -7,7 +7,7 @@ use std::{env, thread};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Base, Error, Source, clean, load};
+use super::{Base, Error, Source, clean, gc, load};
 use crate::pool::{Name, Pool};
 
 /// What an import can be told beside its source.
@@ -68,7 +68,8 @@ pub fn import(
     if status.success() {
         return load(pool, name);
     }
-    // Killed, it could not clean up.
+    // It may have stored objects before it failed. Killed, it could not clean up at all.
+    gc::want(pool)?;
     clean(pool)?;
     let message = if said.is_empty() { format!("holm-import ended by {status}") } else { said };
     Err(Error::Import { name: name.clone(), message })

@@ -18,6 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(removal_leaves_what_others_need),
     test!(imports_at_once),
     test!(imports_of_one_name_at_once),
+    test!(a_name_taken_during_an_import),
     test!(holm_killed_during_import),
     test!(import_program_killed),
     test!(disk_full),
@@ -121,24 +122,43 @@ fn imports_of_one_name_at_once(sandbox: &mut Sandbox) {
     assert_eq!(objects(sandbox.root()), [""; 0], "what the loser stored goes too");
 }
 
+/// An import of which half has come, and the other half.
+struct Half {
+    child: Child,
+    rest: Vec<u8>,
+}
+
 /// An import from a pipe that has given a part of an archive and then no more.
-fn half_an_import(sandbox: &Sandbox) -> Child {
+fn half_an_import(sandbox: &Sandbox) -> Half {
     let source = folder(sandbox, "half", &["a", "b", "c"]);
     let mut tar = std::process::Command::new("tar");
-    let tar = tar.args(["-c", "-C", &source, "."]).output().unwrap().stdout;
+    let mut tar = tar.args(["-c", "-C", &source, "."]).output().unwrap().stdout;
     let mut command = sandbox.command();
     command.args(["base", "import", "half", "-"]).stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let input = child.stdin.as_mut().unwrap();
-    input.write_all(&tar[..tar.len() / 2]).unwrap();
+    let rest = tar.split_off(tar.len() / 2);
+    child.stdin.as_mut().unwrap().write_all(&tar).unwrap();
     sandbox.wait_for("the import begins", || (stages(sandbox.root()).len() == 1).then_some(()));
     assert_eq!(sandbox.holm(&["base", "ls", "--json"]).ok().stdout.trim(), "[]");
     assert_eq!(stages(sandbox.root()).len(), 1, "an import that goes on is left alone");
-    child
+    Half { child, rest }
+}
+
+/// Only its last step fails: what it has stored by then goes as well.
+fn a_name_taken_during_an_import(sandbox: &mut Sandbox) {
+    let Half { mut child, rest } = half_an_import(sandbox);
+    let other = folder(sandbox, "other", &["x"]);
+    sandbox.holm(&["base", "import", "half", &other]).ok();
+    child.stdin.take().unwrap().write_all(&rest).unwrap();
+    let outcome = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&outcome.stderr);
+    assert_eq!(outcome.status.code(), Some(125), "{said}");
+    assert!(said.contains("exists already"), "{said}");
+    assert_eq!(objects(sandbox.root()).len(), 1, "those of the base that is there");
 }
 
 fn holm_killed_during_import(sandbox: &mut Sandbox) {
-    let mut child = half_an_import(sandbox);
+    let mut child = half_an_import(sandbox).child;
     child.kill().unwrap();
     // The pipe is still open: the import program must not live on it.
     let input = child.stdin.take();
@@ -154,7 +174,7 @@ fn holm_killed_during_import(sandbox: &mut Sandbox) {
 }
 
 fn import_program_killed(sandbox: &mut Sandbox) {
-    let mut child = half_an_import(sandbox);
+    let mut child = half_an_import(sandbox).child;
     let _input = child.stdin.take();
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
     let importer: i32 = children.trim().parse().expect("one child");
