@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     test!(an_adopted_guests_end_is_known).bases(&["busybox"]),
     test!(a_console_has_many_readers_and_takes_keys).bases(&["busybox"]),
     test!(a_log_is_bounded_and_turned).bases(&["busybox"]),
+    test!(a_log_that_could_not_be_written_goes_on).bases(&["busybox"]),
     test!(a_log_is_followed_until_the_guest_has_ended).bases(&["busybox"]),
     test!(a_guest_commands_no_terminal_that_looks_at_it).bases(&["busybox"]),
     test!(init_reboots_and_powers_off).bases(&["busybox"]),
@@ -150,6 +151,18 @@ fn a_log_is_bounded_and_turned(sandbox: &mut Sandbox) {
         text.lines().skip(1).map_while(|line| line.trim().parse().ok()).collect();
     assert!(numbers.len() > 100_000 && numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]));
     sandbox.holm(&["kill", "g"]).ok();
+}
+
+/// A folder stands in its place, as little to be opened as a file on a full disk.
+fn a_log_that_could_not_be_written_goes_on(sandbox: &mut Sandbox) {
+    let words = ["create", "g", "--base", "busybox", "--net", "none", "--", "sh", "-c", COUNT];
+    sandbox.holm(&words).ok();
+    let log = sandbox.root().join("guests/g/log");
+    std::fs::create_dir(&log).unwrap();
+    sandbox.holm(&["start", "g"]).ok();
+    std::fs::remove_dir(&log).unwrap();
+    sandbox.wait_for("lines", || logs(sandbox).contains("line ").then_some(()));
+    sandbox.holm(&["rm", "--force", "g"]).ok();
 }
 
 fn a_log_is_followed_until_the_guest_has_ended(sandbox: &mut Sandbox) {

@@ -30,8 +30,12 @@ impl Log {
 
     /// Adds `bytes`, after a turn of the log when they would make it too long.
     pub fn append(&mut self, folder: &OwnedFd, bytes: &[u8]) {
-        if self.size + bytes.len() as u64 > LIMIT && self.size > 0 {
+        let full = self.size + bytes.len() as u64 > LIMIT && self.size > 0;
+        if full {
             let _ = renameat(folder, LOG, folder, OLD);
+        }
+        // One that could not be opened before may be now: a full disk does not stay full.
+        if full || self.file.is_none() {
             *self = Log::open(folder);
         }
         let Some(file) = &self.file else { return };
