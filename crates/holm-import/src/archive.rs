@@ -17,6 +17,9 @@ use flate2::bufread::MultiGzDecoder;
 use holm::store::Phase;
 use liblzma::bufread::XzDecoder;
 
+/// The longest file, of ext4; in the image one of 2^63 bytes, which costs an archive nothing, would take megabytes.
+const FILE_MAX: u64 = 16 << 40;
+
 /// Reads an archive into a tree.
 pub struct Unpack<'a> {
     pub tree: &'a mut Tree,
@@ -126,6 +129,13 @@ fn copy(
         while piece(PIECE as u64, body)? > 0 {}
         return Ok(());
     };
+    if map.size > FILE_MAX {
+        let reason = format!(
+            "a file of {} bytes, of which a base holds {FILE_MAX} at most; leave it out of the archive",
+            map.size
+        );
+        return Err(Error::refused(shown, reason));
+    }
     let mut at = 0;
     for &(offset, length) in &map.data {
         body.hole(offset - at)?;

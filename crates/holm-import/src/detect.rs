@@ -1,7 +1,8 @@
 //! What kind of system a tree is.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
 use composefs::fsverity::Sha256HashValue;
@@ -13,6 +14,8 @@ use crate::tree::Tree;
 
 /// Links followed on the way to one file, as the kernel does.
 const LINKS_MAX: u32 = 40;
+/// No more of a file is read: an os-release with a large hole would take all memory.
+const START: u64 = 64 << 10;
 /// Where an init may be, the first that is there counts.
 const INITS: [&str; 4] =
     ["/sbin/init", "/lib/systemd/systemd", "/usr/lib/systemd/systemd", "/bin/init"];
@@ -109,13 +112,16 @@ impl View<'_> {
         Some(String::from_utf8_lossy(&self.read(path)?).into_owned())
     }
 
-    /// The contents of the file at `path`.
+    /// How the file at `path` begins.
     fn read(&self, path: &str) -> Option<Vec<u8>> {
         let id = self.tree.find(self.resolve(path)?.as_bytes())?;
         match &self.tree.leaf(id).content {
             LeafContent::Regular(RegularFile::Inline(data)) => Some(data.to_vec()),
             LeafContent::Regular(RegularFile::External(id, _)) => {
-                fs::read(self.objects.path(id)).ok()
+                let mut start = Vec::new();
+                let file = File::open(self.objects.path(id)).ok()?;
+                file.take(START).read_to_end(&mut start).ok()?;
+                Some(start)
             }
             _ => None,
         }

@@ -12,6 +12,12 @@ use crate::xattrs::{self, Xattrs};
 /// No file of a base has more pieces; a map that claims so is an attack on memory.
 const PIECES_MAX: usize = 1 << 22;
 
+/// Records with access control lists as text, and the attributes that they become.
+const LISTS: [(&str, &str); 2] = [
+    ("SCHILY.acl.access", "system.posix_acl_access"),
+    ("SCHILY.acl.default", "system.posix_acl_default"),
+];
+
 /// The extended header of one entry.
 #[derive(Default)]
 pub struct Pax {
@@ -66,23 +72,17 @@ impl Pax {
     pub fn xattrs(&self, path: &[u8]) -> Result<Xattrs> {
         let mut all = Xattrs::new();
         for (key, value) in &self.records {
-            let list = match key.as_slice() {
-                b"SCHILY.acl.access" => "system.posix_acl_access",
-                b"SCHILY.acl.default" => "system.posix_acl_default",
-                key => {
-                    if let Some(name) = key.strip_prefix(b"SCHILY.xattr.") {
-                        xattrs::take(&mut all, path, name, value)?;
-                    }
-                    continue;
-                }
-            };
+            if let Some(name) = key.strip_prefix(b"SCHILY.xattr.") {
+                xattrs::take(&mut all, path, name, value)?;
+            }
+        }
+        for (key, list) in LISTS {
             // The same with numbers instead of names, if the archive has that too.
-            let numbers = format!("SCHILY.xattr.{list}").into_bytes();
-            if self.records.iter().any(|(key, _)| *key == numbers) {
+            if all.contains_key(OsStr::new(list)) {
                 continue;
             }
-            let text = String::from_utf8_lossy(value);
-            let value = acl::encode(&text)
+            let Some(value) = self.last(key) else { continue };
+            let value = acl::encode(&String::from_utf8_lossy(value))
                 .map_err(|reason| Error::refused(OsStr::from_bytes(path), reason))?;
             // A list that says no more than the mode is none; the kernel drops it too.
             if value.len() > acl::MINIMAL || list.ends_with("default") {
@@ -92,17 +92,19 @@ impl Pax {
         Ok(all)
     }
 
+    /// The last value of `key`.
+    fn last(&self, key: &str) -> Option<&[u8]> {
+        let found = self.records.iter().rev().find(|(k, _)| k == key.as_bytes());
+        found.map(|(_, value)| value.as_slice())
+    }
+
     /// Where the data of an entry with holes goes, if it has some; in one format the map stands
     /// before the data.
     pub fn sparse_map(&self, data: &mut impl Read) -> std::result::Result<Option<SparseMap>, ()> {
-        let get = |key: &str| {
-            let found = self.records.iter().rev().find(|(k, _)| k == key.as_bytes());
-            found.map(|(_, value)| value.as_slice())
-        };
-        let size = get("GNU.sparse.realsize").or_else(|| get("GNU.sparse.size"));
+        let size = self.last("GNU.sparse.realsize").or_else(|| self.last("GNU.sparse.size"));
         let Some(size) = size else { return Ok(None) };
         let size = number(size).ok_or(())?;
-        let numbers = match (get("GNU.sparse.major"), get("GNU.sparse.map")) {
+        let numbers = match (self.last("GNU.sparse.major"), self.last("GNU.sparse.map")) {
             (Some(b"1"), _) => read_map(data).ok_or(())?,
             (_, Some(map)) => {
                 map.split(|b| *b == b',').map(number).collect::<Option<_>>().ok_or(())?

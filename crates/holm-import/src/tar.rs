@@ -10,6 +10,8 @@ use crate::pax::{Pax, SparseMap, sparse_map};
 const BLOCK: usize = 512;
 /// Attributes are 64 KiB at most, paths 4 KiB; a larger extension is an attack on memory.
 const EXTENSION_MAX: u64 = 16 << 20;
+/// A header for all later entries costs each of them its length, so it must be short.
+const GLOBAL_MAX: u64 = 4096;
 /// Pieces of data in a block that goes on with an old GNU header's map.
 const PIECES: usize = 21;
 
@@ -53,10 +55,10 @@ impl<R: Read> Reader<R> {
             match block[156] {
                 b'L' => long_path = Some(self.string()?),
                 b'K' => long_link = Some(self.string()?),
-                b'x' => append(&mut records, &self.extension()?)?,
+                b'x' => append(&mut records, &self.extension()?, EXTENSION_MAX)?,
                 b'g' => {
                     let more = self.extension()?;
-                    append(&mut self.global, &more)?;
+                    append(&mut self.global, &more, GLOBAL_MAX)?;
                 }
                 _ => {
                     let records = [self.global.as_slice(), &records].concat();
@@ -188,9 +190,9 @@ pub fn is_header(block: &[u8]) -> bool {
     stored == plain + spaces || i64::try_from(stored) == Ok(signed + spaces.cast_signed())
 }
 
-fn append(records: &mut Vec<u8>, more: &[u8]) -> io::Result<()> {
+fn append(records: &mut Vec<u8>, more: &[u8], most: u64) -> io::Result<()> {
     records.extend_from_slice(more);
-    if records.len() as u64 > EXTENSION_MAX {
+    if records.len() as u64 > most {
         return Err(broken("the archive's extended headers are too long"));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The fs-verity digest (SHA-256, blocks of 4096 bytes, no salt), which names an object.
 //!
-//! composefs has a hasher too; this one takes a hole of any length in no time, because a block of
-//! zeros is hashed once.
+//! composefs has a hasher too; this one takes a hole of any length in no time, because blocks that
+//! are the same are hashed once on each level.
 
 use openssl::sha::sha256;
 
@@ -54,9 +54,7 @@ impl Hasher {
             count -= n;
             self.end_block();
         }
-        for _ in 0..count / BLOCK as u64 {
-            self.push(0, self.zero);
-        }
+        self.push_many(0, self.zero, count / BLOCK as u64);
         // Data was pushed up to here unless the block is still unfinished, and then count is 0.
         self.partial.resize(self.partial.len() + small(count % BLOCK as u64), 0);
     }
@@ -81,6 +79,27 @@ impl Hasher {
             self.push(level + 1, up);
         }
         self.levels[level].extend_from_slice(&hash);
+    }
+
+    /// The same as `push` that many times. Blocks full of the same hash go up as many of one hash.
+    fn push_many(&mut self, level: usize, hash: [u8; HASH], mut count: u64) {
+        let full = (BLOCK / HASH) as u64;
+        while count > full && self.levels.get(level).is_none_or(|block| block.len() < BLOCK) {
+            self.push(level, hash);
+            count -= 1;
+        }
+        if count > full {
+            let up = sha256(&self.levels[level]);
+            self.push(level + 1, up);
+            // As of any level, something of this one stays behind.
+            let blocks = (count - 1) / full;
+            self.push_many(level + 1, sha256(&hash.repeat(BLOCK / HASH)), blocks);
+            self.levels[level].clear();
+            count -= blocks * full;
+        }
+        for _ in 0..count {
+            self.push(level, hash);
+        }
     }
 
     pub fn finish(mut self) -> [u8; HASH] {
@@ -163,5 +182,29 @@ mod tests {
             let data = [vec![1; before], vec![0; hole], vec![2; after]].concat();
             assert_eq!(hex(hasher.finish()), expected(&data), "{before} {hole} {after}");
         }
+    }
+
+    #[test]
+    fn many_blocks_at_once_are_as_one_by_one() {
+        // Around whole blocks of the second and third level, which are 128 and 16384 of the first.
+        for before in [0, 1, 127, 128, 129, 16_384] {
+            for count in [1, 128, 129, 256, 257, 16_383, 16_384, 16_385, 16_512, 40_000] {
+                let (mut one, mut many) = (Hasher::new(), Hasher::new());
+                for hasher in [&mut one, &mut many] {
+                    (0..before).for_each(|n: usize| hasher.push(0, sha256(&n.to_le_bytes())));
+                }
+                (0..count).for_each(|_| one.push(0, [7; HASH]));
+                many.push_many(0, [7; HASH], count);
+                assert_eq!(one.levels, many.levels, "{before} {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_file_takes_no_time() {
+        let mut hasher = Hasher::new();
+        hasher.zeros(i64::MAX.cast_unsigned());
+        assert_eq!(hasher.len(), i64::MAX.cast_unsigned());
+        assert_ne!(hex(hasher.finish()), expected(b""));
     }
 }

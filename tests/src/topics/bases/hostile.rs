@@ -14,6 +14,7 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(archives_that_are_refused),
     test!(attributes_beyond_all_measure),
+    test!(holes_cost_neither_memory_nor_time),
     test!(archives_that_are_damaged),
     test!(what_looks_like_an_escape_stays_inside),
     test!(folders_that_are_refused),
@@ -168,6 +169,33 @@ fn attributes_beyond_all_measure(sandbox: &mut Sandbox) {
         }
         assert_eq!(fs::read(tree.join("f")).unwrap(), b"data");
     });
+}
+
+/// A file that is all hole but for its first bytes, as archives have it.
+fn mostly_hole(name: &str, size: u64, start: &str) -> Vec<u8> {
+    let map = pax("GNU.sparse.map", &format!("0,{}", start.len()));
+    let size = pax("GNU.sparse.size", &size.to_string());
+    [size, map, entry(b'0', name, "", start.as_bytes())].concat()
+}
+
+fn holes_cost_neither_memory_nor_time(sandbox: &mut Sandbox) {
+    // Far more than the memory and the processors of any host would do.
+    let release = mostly_hole("etc/os-release", 8 << 40, "PRETTY_NAME=Hollow\n");
+    let tar = work(sandbox).join("hollow.tar");
+    fs::write(&tar, archive(&[release])).unwrap();
+    sandbox.holm(&["base", "import", "hollow", tar.to_str().unwrap()]).ok();
+    let told = sandbox.holm(&["base", "inspect", "hollow", "--json"]).ok().json();
+    assert_eq!(told["meta"]["os"], "Hollow", "{told}");
+    assert_eq!(told["meta"]["bytes"], 8_u64 << 40, "{told}");
+    sandbox.holm(&["base", "rm", "hollow"]).ok();
+    for size in [(16 << 40) + 1, 1 << 62] {
+        let bytes = archive(&[mostly_hole("large", size, "data")]);
+        refused(sandbox, &bytes, &["large: ", "17592186044416 at most", "leave it out"]);
+    }
+    // What each later entry would have to read again.
+    let comment = entry(b'g', "all", "", b"17 comment=words\n");
+    let bytes = archive(&[vec![comment; 300].concat(), entry(b'0', "x", "", b"data")]);
+    refused(sandbox, &bytes, &["too long"]);
 }
 
 fn archives_that_are_damaged(sandbox: &mut Sandbox) {
