@@ -36,7 +36,11 @@ impl GuestCgroup {
 
     /// Sends SIGKILL to every process of the guest, those that it forks meanwhile and frozen ones included.
     pub fn kill(&self) -> Result<()> {
-        write_file(&self.dir, "cgroup.kill", "1").map_err(|e| self.io("write", "cgroup.kill", e))
+        match write_file(&self.dir, "cgroup.kill", "1") {
+            // Somebody else has removed the cgroup: nothing is in it.
+            Ok(()) | Err(Errno::NOENT | Errno::NODEV) => Ok(()),
+            Err(e) => Err(self.io("write", "cgroup.kill", e)),
+        }
     }
 
     /// Waits until no process is left.

@@ -83,15 +83,15 @@ impl GuestCgroup {
         needed: bool,
         memory: Option<u64>,
     ) -> Result<()> {
-        let (dir, joins) = match open_dir(open_root(root)?, &self.path) {
-            Ok(dir) => (dir, false),
+        let dir = match open_dir(open_root(root)?, &self.path) {
+            Ok(dir) => dir,
             Err(Errno::NOENT) if needed => {
                 if let (Some(memory), true) =
                     (memory, self.layout.v1(Controller::Memory) == Some(root))
                 {
                     self.check_held(memory)?;
                 }
-                (make_v1_dir(root, group, &self.path)?, true)
+                make_v1_dir(root, group, &self.path)?
             }
             Err(Errno::NOENT) => return Ok(()),
             Err(e) => {
@@ -103,7 +103,8 @@ impl GuestCgroup {
             }
         };
         self.write_v1(&dir, settings)?;
-        if joins { self.move_into(&dir, root) } else { Ok(()) }
+        // Also into one that is there: an earlier command may have been killed before all were in.
+        if needed { self.move_into(&dir, root) } else { Ok(()) }
     }
 
     /// Memory may not exceed memory and swap together at any moment, so which of the two goes first depends
@@ -157,7 +158,7 @@ impl GuestCgroup {
             if Instant::now() > deadline {
                 return Err(Error::Restless { path: self.path.clone() });
             }
-            for pid in &left {
+            for pid in left.iter().filter(|pid| self.holds(**pid)) {
                 match write_file(dir, "cgroup.procs", &pid.to_string()) {
                     Ok(()) | Err(Errno::SRCH) => {}
                     Err(e) => return Err(fail(e)),
@@ -168,6 +169,16 @@ impl GuestCgroup {
             }
             before = left;
         }
+    }
+}
+
+impl GuestCgroup {
+    /// Whether a process is the guest's. Moving one takes milliseconds, so that a listed number may be a process of the
+    /// host's by the time it is its turn.
+    fn holds(&self, pid: i32) -> bool {
+        let text = read_file(CWD, &format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let path = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default();
+        format!("{path}/").contains(&format!("/{}/", self.path))
     }
 }
 

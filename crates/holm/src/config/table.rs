@@ -170,8 +170,8 @@ pub(super) static KEYS: [Key; 33] = [
     Key {
         name: "stop.signal",
         kind: Kind::Text,
-        default: "what init understands: SIGRTMIN+3 for systemd, else SIGTERM",
-        effect: Live,
+        default: "what init understands: SIGRTMIN+3 for systemd, `init 0` for sysvinit, OpenRC and runit, else SIGTERM",
+        effect: NextStart,
         help: "signal that asks init to end",
         set: |c, i| one(i, Signal::parse).map(|v| c.stop.signal = Some(v)),
         show: |c, _| shown(c.stop.signal, |s| s.to_string()),

@@ -41,11 +41,15 @@ fn replace_locked(pool: &Pool, name: &Name, before: &str, after: &str) -> Result
         store::load(pool, &Name::new(&new.base)?)?;
     }
     let alive = repaired(pool, name)?;
-    if let Some(alive) = &alive
-        && limits(&old) != limits(&new)
-    {
-        alive.cgroup.set_limits(&limits(&new))?;
+    let limited = match &alive {
+        Some(alive) if limits(&old) != limits(&new) => alive.cgroup.set_limits(&limits(&new)),
+        _ => Ok(()),
+    };
+    let written = limited.map_err(Error::from).and_then(|()| Ok(pool::write(&path, after)?));
+    if let (Err(_), Some(alive)) = (&written, &alive) {
+        // What is refused changes nothing; the first error is the one to tell.
+        let _ = alive.cgroup.set_limits(&limits(&old));
     }
-    pool::write(&path, after)?;
+    written?;
     Ok(Changed { keys: config::changed(&old, &new), running: alive.is_some() })
 }

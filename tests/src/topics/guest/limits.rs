@@ -11,6 +11,7 @@ pub const TESTS: &[Test] = &[
     test!(cpu_set_pins).bases(&["busybox"]),
     test!(shm_is_bounded).bases(&["busybox"]),
     test!(limits_change_while_the_guest_runs).bases(&["busybox"]),
+    test!(a_refused_change_changes_nothing).bases(&["busybox"]),
     test!(what_cannot_be_is_refused).bases(&["busybox"]),
 ];
 
@@ -90,6 +91,22 @@ fn limits_change_while_the_guest_runs(sandbox: &mut Sandbox) {
     assert!(!outcome.stdout.starts_with("60 "), "{outcome}");
     sandbox.holm(&["unset", "box", "pids.limit"]).ok();
     assert!(sandbox.holm(&forks).ok().stdout.starts_with("60 "), "lifted again");
+    remove(sandbox, "box");
+}
+
+fn a_refused_change_changes_nothing(sandbox: &mut Sandbox) {
+    let mount = probe(sandbox);
+    let holds =
+        "x=$(head -c 40000000 /dev/zero | tr '\\0' x); echo holds; while :; do sleep 1; done";
+    let words = ["launch", "box", "--base", "busybox", "--net", "none", "-v", &mount];
+    sandbox.holm(&[&words[..], &["--", "sh", "-c", holds]].concat()).ok();
+    sandbox.wait_for("it holds memory", || {
+        sandbox.holm(&["logs", "box"]).stdout.contains("holds").then_some(())
+    });
+    let set = ["set", "box", "pids.limit=30", "memory.limit=8M"];
+    sandbox.holm(&set).refused(&["memory.limit", "uses more than that"]);
+    let outcome = sandbox.holm(&["exec", "box", "/probe/holm-probe", "forks", "60"]).ok();
+    assert!(outcome.stdout.starts_with("60 "), "the other limit is not there either\n{outcome}");
     remove(sandbox, "box");
 }
 
