@@ -133,6 +133,39 @@ pub fn set_fs_ids(uid: u32, gid: u32) {
     }
 }
 
+/// Schedules this process, and those that it will make, like any other: `SCHED_OTHER`, and disks in the order of its niceness.
+/// Where that is refused, things stay as they are.
+pub fn ordinary_scheduling() {
+    // SAFETY: `sched_param` is plain data for which zero is valid, read during the call; the other call takes numbers.
+    unsafe {
+        let param: libc::sched_param = std::mem::zeroed();
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER, &raw const param);
+        libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0);
+    }
+}
+
+/// The same if it is scheduled before any other, on a CPU or on disks (`chrt -f`, `ionice -c 1`).
+pub fn leave_real_time() {
+    // SAFETY: both calls take numbers only and ask for this process's own.
+    let (policy, io) = unsafe {
+        (
+            libc::syscall(libc::SYS_sched_getscheduler, 0),
+            libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0),
+        )
+    };
+    let ordinary = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].map(i64::from);
+    if !ordinary.contains(&(policy & !i64::from(libc::SCHED_RESET_ON_FORK)))
+        || io >> IOPRIO_CLASS_SHIFT == IOPRIO_CLASS_RT
+    {
+        ordinary_scheduling();
+    }
+}
+
+/// Of include/uapi/linux/ioprio.h.
+const IOPRIO_WHO_PROCESS: i32 = 1;
+const IOPRIO_CLASS_SHIFT: u32 = 13;
+const IOPRIO_CLASS_RT: i64 = 1;
+
 /// `PER_LINUX32` of include/uapi/linux/personality.h.
 const PER_LINUX32: libc::c_ulong = 0x0008;
 

@@ -22,4 +22,10 @@ impl Failed {
         let object = object.as_ref().display().to_string();
         Self { what, object, source: source.into() }
     }
+
+    /// Whether it failed because nothing more can be written where the object is.
+    pub(crate) fn is_no_room(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        matches!(self.source.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
+    }
 }

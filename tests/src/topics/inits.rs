@@ -90,13 +90,28 @@ fn lives(sandbox: &Sandbox) {
     assert!(said.contains("stopped") && said.contains("switched itself off, "), "{said}");
     assert!(!said.contains("as a command had asked"), "nobody else asked\n{said}");
 
-    // Asked by /sbin/init 0, not killed.
+    // Asked by /sbin/init 0, not killed. The guest's program gets nothing of the caller's.
     sandbox.holm(&["start", "g"]).ok();
     wait_until_up(sandbox);
+    let spy = "mv /sbin/init /sbin/init.real && cat >/sbin/init <<'EOF' && chmod 755 /sbin/init\n\
+               #!/bin/sh\n\
+               fd=/proc/$$/fd\n\
+               all=\"$(readlink $fd/0) $(readlink $fd/1) $(readlink $fd/2)\"\n\
+               echo $all >/root/fds\n\
+               exec /sbin/init.real \"$@\"\nEOF\n";
+    exec(&["sh", "-c", spy]).ok();
     sandbox.holm(&["stop", "g"]).ok();
     let said = status();
     assert!(said.contains("switched itself off, as a command had asked"), "{said}");
+    was_given_nothing(sandbox);
     sandbox.holm(&["rm", "g"]).ok();
+}
+
+/// What the guest's `/sbin/init 0` was given as standard streams.
+fn was_given_nothing(sandbox: &Sandbox) {
+    let list = std::fs::read_to_string(sandbox.root().join("guests/g/disk/upper/root/fds"));
+    let list = list.expect("the program that was asked has written it");
+    assert_eq!(list, "/dev/null /dev/null /dev/null\n");
 }
 
 fn one_that_has_just_started_is_asked_until_it_listens(sandbox: &mut Sandbox) {

@@ -6,7 +6,7 @@ use core::ffi::CStr;
 use core::fmt::{self, Write};
 use holm_sys::bare::{self, Status};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
 use rustix::io::{Errno, write};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
@@ -78,7 +78,7 @@ impl Write for Text<'_> {
 pub fn hand_over(handoff: &Handoff, ended: Ended) -> i32 {
     let mut words = [0; 64];
     let len = ended.write(&mut words);
-    record(&handoff.folder, &words[..len]);
+    record(handoff, &words[..len]);
     // The program that takes over starts guests again, and they would inherit it.
     protect_from_oom(false);
     let mut args = [c""; 9];
@@ -101,12 +101,19 @@ pub fn hand_over(handoff: &Handoff, ended: Ended) -> i32 {
     125
 }
 
-/// Notes the end in the guest's folder, for a `holm` that comes by later.
-fn record(folder: &OwnedFd, words: &[u8]) {
+/// Notes the end in the guest's folder, for a `holm` that comes by later: which run it was (the inode of init's pidfd,
+/// for the guest may have been started again by now), and the words.
+fn record(handoff: &Handoff, words: &[u8]) {
+    let folder = &handoff.folder;
+    let Ok(run) = fstat(&handoff.init) else { return };
+    let mut line = [0; 96];
+    let mut text = Text { buffer: &mut line, len: 0 };
+    let _ = write!(text, "{} {}", run.st_ino, core::str::from_utf8(words).unwrap_or("unknown"));
+    let len = text.len;
     let flags =
         OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(file) = openat(folder, c"ended.new", flags, Mode::RUSR | Mode::WUSR) else { return };
-    if write(&file, words).is_ok_and(|written| written == words.len()) {
+    if write(&file, &line[..len]).is_ok_and(|written| written == len) {
         let _ = renameat(folder, c"ended.new", folder, c"ended");
     } else {
         let _ = unlinkat(folder, c"ended.new", AtFlags::empty());

@@ -4,15 +4,19 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 
 use holm_sys::exec::close_all_but;
-use holm_sys::process::{self, flags};
+use holm_sys::process::{self, Namespace};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fchown, fstat, openat};
 use rustix::process::{Gid, Uid, chdir, ioctl_tiocsctty, setsid, umask};
-use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use rustix::thread::{
+    LinkNameSpaceType, move_into_link_name_space, set_thread_groups, set_thread_res_gid,
+    set_thread_res_uid,
+};
 
-use super::Command;
 use super::user::User;
+use super::{Command, Streams};
 use crate::config::Arch;
-use crate::guest::State;
+use crate::guest::{State, leave_privileges};
 use crate::launch::{self, Guest, Step, open_console, rlimits};
 use crate::security;
 use crate::terminal::Terminals;
@@ -23,19 +27,27 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 pub struct Plan<'a> {
     pub state: &'a State,
     pub command: &'a Command,
-    /// Which standard streams a terminal of the guest's is to stand for.
-    pub terminals: Terminals,
+    /// Its standard streams.
+    pub streams: Streams,
     /// The guest's init.
     pub init: OwnedFd,
-    /// The namespaces to join.
+    /// The namespaces to join, beside that of the mounts.
     pub joined: u64,
     /// v1 control groups to enter.
     pub tasks: Vec<OwnedFd>,
 }
 
 impl Plan<'_> {
+    /// Which standard streams a terminal of the guest's is to stand for.
+    fn terminals(&self) -> Terminals {
+        match self.streams {
+            Streams::Callers(terminals) => terminals,
+            Streams::Null(_) => [false; 3],
+        }
+    }
+
     fn has_terminal(&self) -> bool {
-        self.terminals.contains(&true)
+        self.terminals().contains(&true)
     }
 }
 
@@ -59,6 +71,13 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
     for tasks in &plan.tasks {
         rustix::io::write(tasks, b"0").map_err(at(Step::Cgroup))?;
     }
+    leave_privileges();
+    if let Streams::Null(null) = &plan.streams {
+        dup2_stdin(null)
+            .and_then(|()| dup2_stdout(null))
+            .and_then(|()| dup2_stderr(null))
+            .map_err(at(Step::Console))?;
+    }
     // Closed, not only marked: a home in the guest's /etc/passwd, a link or a mount may name
     // /proc/self/fd/N, and from a folder of the host `..` leads to the host's root (CVE-2024-21626).
     let [go, report] = parent.descriptors();
@@ -72,10 +91,14 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
         process::personality_32_bit().map_err(|error| (Step::Personality, error))?;
     }
     // The mounts last, with no more rights than the guest's root has: those of a guest that is still being
-    // launched are the host's, and the kernel refuses them.
-    let rest = plan.joined & !flags::NEWNS;
-    process::join(plan.init.as_fd(), rest).map_err(|error| (Step::Join, error))?;
-    process::join(plan.init.as_fd(), flags::NEWNS).map_err(|error| (Step::Join, error))?;
+    // launched are the host's, and the kernel refuses them. Opened before: with the guest's rights nobody may look at
+    // an init that is not executed but goes on in place.
+    let join = |error| (Step::Join, error);
+    let mounts = process::namespace(plan.init.as_fd(), Namespace::Mount).map_err(join)?;
+    process::join(plan.init.as_fd(), plan.joined).map_err(join)?;
+    move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))
+        .map_err(at(Step::Join))?;
+    drop(mounts);
     set_thread_groups(&[]).map_err(at(Step::Ids))?;
     set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(at(Step::Ids))?;
     set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Ids))?;
@@ -84,7 +107,7 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
     let user = user(plan.command).map_err(|error| (Step::User, error))?;
     if plan.has_terminal() {
         let (_, terminal) =
-            open_console(parent, plan.terminals).map_err(|error| (Step::Console, error))?;
+            open_console(parent, plan.terminals()).map_err(|error| (Step::Console, error))?;
         ioctl_tiocsctty(&terminal).map_err(at(Step::Console))?;
         // As a login does: the user may open it again by its name.
         fchown(&terminal, Some(Uid::from_raw(user.uid)), None).map_err(at(Step::Console))?;

@@ -14,6 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use holm_sys::process::{self, Clone, flags};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{
     PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
 };
@@ -54,8 +55,18 @@ pub fn exec(pool: &Pool, name: &Name, command: &Command) -> Result<Ended> {
     terminal::refuse_folders()
         .map_err(|error| Error::step("pass on", "the standard streams", error))?;
     let terminals = terminal::standard_streams();
-    let (child, master) = spawn(&state, &cgroup, command, terminals)?;
+    let (child, master) = spawn(&state, &cgroup, command, Streams::Callers(terminals))?;
     converse(&child, master, terminals, &signals)
+}
+
+/// What a command's standard streams are.
+#[derive(Debug)]
+enum Streams {
+    /// The caller's, but for those that are terminals.
+    Callers(Terminals),
+    /// This device. The program is the guest's and nobody asked for a talk with it: it gets nothing of the caller's, whose
+    /// terminal and input it could read.
+    Null(OwnedFd),
 }
 
 /// Runs a command in a guest and waits for its end, whatever it is, at most until `timeout`.
@@ -67,7 +78,9 @@ pub(crate) fn quietly(
 ) -> Result<()> {
     let argv = argv.iter().map(|&word| word.to_owned()).collect();
     let command = Command { argv, ..Command::default() };
-    let (child, _) = spawn(state, cgroup, &command, [false; 3])?;
+    let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| Error::step("open", "/dev/null", errno))?;
+    let (child, _) = spawn(state, cgroup, &command, Streams::Null(null))?;
     if !guest::ended_within(&child, timeout)? {
         let _ = pidfd_send_signal(&child, Signal::KILL);
         // A process that waits for a filesystem of the guest's own making cannot even be killed.
@@ -96,18 +109,14 @@ fn spawn(
     state: &State,
     cgroup: &GuestCgroup,
     command: &Command,
-    terminals: Terminals,
+    streams: Streams,
 ) -> Result<(OwnedFd, Option<OwnedFd>)> {
     let gone = || Error::step("find init of", "the guest", rustix::io::Errno::SRCH);
     let init = state.init().ok_or_else(gone)?;
     let (launcher, inside) = channel()?;
     let tasks = cgroup.open_v1_tasks()?;
-    let mut joined = flags::NEWUSER
-        | flags::NEWNS
-        | flags::NEWUTS
-        | flags::NEWIPC
-        | flags::NEWCGROUP
-        | flags::NEWTIME;
+    let mut joined =
+        flags::NEWUSER | flags::NEWUTS | flags::NEWIPC | flags::NEWCGROUP | flags::NEWTIME;
     if state.net.mode != NetMode::Host {
         joined |= flags::NEWNET;
     }
@@ -117,7 +126,7 @@ fn spawn(
     };
     let Clone::Parent { pidfd, .. } = cloned else {
         drop(launcher);
-        child::run(&child::Plan { state, command, terminals, init, joined, tasks }, &inside);
+        child::run(&child::Plan { state, command, streams, init, joined, tasks }, &inside);
     };
     drop(inside);
     match launcher.follow(&pidfd, Some(PATIENCE)) {

@@ -5,39 +5,33 @@ use super::process;
 use super::repair::{bury_noting, state_of};
 use super::start::{Start, own_pid};
 use super::state::{LONGEST_WAIT, Pending, now};
-use super::{Last, Result, State, configured, repaired};
+use super::{Last, Result, configured, repaired};
 use crate::cgroup::{GuestCgroup, Layout};
 use crate::config::Restart;
 use crate::monitor::{Ended, How};
 use crate::pool::{Name, Pool};
 use crate::step;
 
-/// A run this long counts as a success of the restart policy: the waiting begins anew.
-const STABLE: u64 = 60;
-
 /// What a monitor does when its guest's init has ended: notes it, cleans up, and starts the guest
 /// again if it rebooted or its restart policy says so. Returns when the guest stays stopped.
 ///
 /// The caller is the monitor itself, after it has executed `holm monitor-ended`.
 pub fn ended(pool: &Pool, name: &Name, ended: Ended) -> Result<()> {
-    let layout = Layout::probe()?;
     let lock = pool.lock_guest(name)?;
     step::done("ended-lock");
-    let Some(cgroup) = GuestCgroup::open(&layout, &pool.group(), name.as_str())? else {
-        return Ok(());
+    let policy = configured(pool, name).ok().map(|(_, config)| config.restart);
+    let mut wait = None;
+    let note = |last: Last| {
+        wait = policy.and_then(|policy| wait_before_restart(&last, ended, policy));
+        let pending = wait.map(|wait| Pending {
+            at: now() + wait.as_secs(),
+            by: own_pid(),
+            by_inode: process::inode(own_pid()),
+        });
+        let restarts = if wait.is_some() { last.restarts + 1 } else { 0 };
+        Last { ended: ended.to_string(), restarts, pending, ..last }
     };
-    let Some(state) = state_of(&cgroup, name)? else { return Ok(()) };
-    let restarts = last(pool, name).map_or(0, |last| last.restarts);
-    let restarts = if state.age() >= STABLE { 0 } else { restarts };
-    let wait = configured(pool, name)
-        .ok()
-        .and_then(|(_, config)| wait_before_restart(&state, ended, config.restart, restarts));
-    let by = own_pid();
-    let by_inode = process::inode(by);
-    let pending = wait.map(|wait| Pending { at: now() + wait.as_secs(), by, by_inode });
-    let restarts = if wait.is_some() { restarts + 1 } else { 0 };
-    let note = |last| Last { ended: ended.to_string(), restarts, pending, ..last };
-    bury_noting(pool, name, cgroup, &state, note)?;
+    note_own_end(pool, name, note)?;
     drop(lock);
     match wait {
         None => Ok(()),
@@ -49,14 +43,35 @@ pub fn ended(pool: &Pool, name: &Name, ended: Ended) -> Result<()> {
     }
 }
 
+/// Notes the end of the run that this process has watched, and removes what is left of it. The caller holds the
+/// guest's lock.
+///
+/// Another command may have been faster to look, and then leaves the note to this one; the guest may even have been
+/// started again.
+pub(super) fn note_own_end(
+    pool: &Pool,
+    name: &Name,
+    note: impl FnOnce(Last) -> Last,
+) -> Result<()> {
+    let own = |pid, inode| pid == own_pid() && inode == process::inode(pid);
+    let layout = Layout::probe()?;
+    if let Some(cgroup) = GuestCgroup::open(&layout, &pool.group(), name.as_str())?
+        && let Some(state) = state_of(&cgroup, name)?
+        && own(state.monitor, state.monitor_inode)
+    {
+        return bury_noting(pool, name, cgroup, &state, note);
+    }
+    match last(pool, name) {
+        Some(last) if last.pending.as_ref().is_some_and(|it| own(it.by, it.by_inode)) => {
+            set_last(pool, name, &note(last))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// How long to wait before the guest is started again; `None` if it stays stopped.
-fn wait_before_restart(
-    state: &State,
-    ended: Ended,
-    policy: Restart,
-    restarts: u32,
-) -> Option<Duration> {
-    if state.stopping || ended.is_poweroff() {
+fn wait_before_restart(last: &Last, ended: Ended, policy: Restart) -> Option<Duration> {
+    if last.asked || ended.is_poweroff() {
         return None;
     }
     if ended.is_reboot() {
@@ -69,7 +84,7 @@ fn wait_before_restart(
         Restart::OnFailure | Restart::Always => {}
     }
     // A second, then twice as long each time.
-    Some(Duration::from_secs((1 << restarts.min(6)).min(LONGEST_WAIT)))
+    Some(Duration::from_secs((1 << last.restarts.min(6)).min(LONGEST_WAIT)))
 }
 
 /// Starts the guest again, unless somebody has called it off or done it meanwhile.

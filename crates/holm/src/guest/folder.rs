@@ -22,17 +22,22 @@ pub fn configured(pool: &Pool, name: &Name) -> Result<(String, Config)> {
     Ok((text, config))
 }
 
-/// The ids of a guest; taken now if it has none yet, which happens when `create` was killed.
+/// The ids of a guest; taken now if it has none that are its own, as when `create` or `rename` was killed.
 pub(super) fn ids(pool: &Pool, name: &Name, nesting: bool) -> Result<Ids> {
     let folder = pool.guest_dir(name);
-    if let Some(ids) = pool.read_ids(&folder) {
-        if nesting == (ids.count > RANGE) {
-            return Ok(ids);
-        }
-        pool.release_ids(ids);
+    let noted = pool.read_ids(&folder);
+    if let Some(ids) = noted
+        && nesting == (ids.count > RANGE)
+        && pool.own_ids(name, ids)
+    {
+        return Ok(ids);
     }
     let ids = pool.keep_ids(name, nesting)?;
     pool::write(&folder.join("id"), &format!("{} {}\n", ids.context, ids.count))?;
+    // Last: whatever stops this before, no other guest gets ids that this one's note still names.
+    if let Some(noted) = noted {
+        pool.release_ids(name, noted, Some(ids));
+    }
     Ok(ids)
 }
 
@@ -45,6 +50,18 @@ pub(super) fn set_last(pool: &Pool, name: &Name, last: &Last) -> Result<()> {
 /// How the last run of a guest ended; `None` before the first has.
 pub(super) fn last(pool: &Pool, name: &Name) -> Option<Last> {
     serde_json::from_str(&fs::read_to_string(pool.guest_dir(name).join("last")).ok()?).ok()
+}
+
+/// Where the words stand in which a monitor noted the end of its guest's init, until somebody puts them into `last`.
+pub(super) fn ended_path(pool: &Pool, name: &Name) -> PathBuf {
+    pool.guest_dir(name).join("ended")
+}
+
+/// Those words, if they are about this run: a monitor writes them without a lock.
+pub(super) fn ended(pool: &Pool, name: &Name, run: u64) -> Option<String> {
+    let text = fs::read_to_string(ended_path(pool, name)).ok()?;
+    let (of, words) = text.trim().split_once(' ')?;
+    (of.parse() == Ok(run)).then(|| words.to_owned())
 }
 
 /// Calls off the start that a monitor waits to make; says whether there was one.
@@ -74,10 +91,11 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<()> {
     pool.make_tmp()?;
     move_to(&folder, &grave)?;
     if let Some(ids) = ids {
-        pool.release_ids(ids);
+        pool.release_ids(name, ids, None);
     }
     let _ = fs::remove_dir_all(pool.guest_run_dir(name));
-    fs::remove_dir_all(&grave).map_err(|error| Error::io("remove", grave, error))?;
+    pool.clean_tmp();
+    pool::remove_tree(&grave)?;
     drop(lock);
     Ok(())
 }
@@ -89,16 +107,26 @@ pub fn rename(pool: &Pool, name: &Name, new: &Name) -> Result<()> {
         return Err(Error::Running { name: name.clone(), hint: "" });
     }
     let folder = pool.guest_dir(name);
-    match move_to(&folder, &pool.guest_dir(new)) {
-        Err(Error::Failed(Failed { source, .. }))
-            if source.kind() == std::io::ErrorKind::AlreadyExists =>
-        {
-            return Err(Error::Exists(new.clone()));
-        }
-        other => other?,
+    if pool.guest_dir(new).exists() {
+        return Err(Error::Exists(new.clone()));
     }
-    if let Some(ids) = pool.read_ids(&pool.guest_dir(new)) {
-        pool.relabel_ids(ids, new)?;
+    // First: links of a guest that is not there are given up only when they are old.
+    let ids = pool.read_ids(&folder);
+    if let Some(ids) = ids {
+        pool.relabel_ids(ids, name, new)?;
+    }
+    if let Err(error) = move_to(&folder, &pool.guest_dir(new)) {
+        if let Some(ids) = ids {
+            pool.relabel_ids(ids, new, name)?;
+        }
+        return Err(match error {
+            Error::Failed(Failed { source, .. })
+                if source.kind() == std::io::ErrorKind::AlreadyExists =>
+            {
+                Error::Exists(new.clone())
+            }
+            error => error,
+        });
     }
     let _ = fs::remove_dir_all(pool.guest_run_dir(name));
     Ok(())

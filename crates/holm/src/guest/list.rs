@@ -58,7 +58,7 @@ pub struct Summary {
 
 /// All guests of a root, sorted by name.
 pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
-    sweep(pool)?;
+    let broken = sweep(pool)?;
     let layout = Layout::probe()?;
     let mut names = pool.guests()?;
     let running = crate::cgroup::guests(&layout, &pool.group())?;
@@ -67,6 +67,12 @@ pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
     names.dedup();
     let looked = names.iter().filter_map(|name| look(pool, &layout, name).transpose());
     let mut all = looked.collect::<Result<Vec<Summary>>>()?;
+    for (name, error) in broken {
+        // It may have gone meanwhile.
+        if let Some(guest) = all.iter_mut().find(|guest| guest.name == name) {
+            guest.problem.get_or_insert(in_one_line(&error));
+        }
+    }
     guard(pool, &mut all);
     Ok(all)
 }
@@ -174,7 +180,7 @@ fn unknown(name: &Name, error: &Error) -> Summary {
 }
 
 fn status_of(cgroup: &GuestCgroup, state: &State) -> Status {
-    if state.stopping {
+    if state.is_stopping() {
         Status::Stopping
     } else if cgroup.frozen().unwrap_or(false) {
         Status::Frozen

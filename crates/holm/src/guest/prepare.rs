@@ -155,6 +155,7 @@ impl<'a> Prepared<'a> {
             notifies: self.kind().notifies(),
             ephemeral: self.disk.is_none(),
             stopping: false,
+            stopping_until: None,
             adopted: None,
         };
         store_state(&self.cgroup, self.name, &state)

@@ -9,7 +9,9 @@ use crate::pool::Pool;
 ///
 /// An error while a guest runs, or another command is at work in the root.
 pub fn release(pool: Pool) -> Result<()> {
-    sweep(&pool)?;
+    if let Some((_, error)) = sweep(&pool)?.into_iter().next() {
+        return Err(error);
+    }
     pool.keep_others_out()?;
     let layout = Layout::probe()?;
     let running = cgroup::guests(&layout, &pool.group())?;

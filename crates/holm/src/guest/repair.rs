@@ -2,8 +2,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::adopt::adopt;
+use super::start::own_pid;
 use super::state::now;
-use super::{Error, Last, Result, State, folder};
+use super::{Error, Last, Pending, Result, State, folder};
 use crate::cgroup::{GuestCgroup, Layout};
 use crate::monitor;
 use crate::net;
@@ -66,7 +67,7 @@ pub(super) fn locked(pool: &Pool, name: &Name) -> Result<(Option<Lock>, Option<A
 
 /// Removes what is left of a guest without living processes and without a note about it.
 pub(super) fn remove_unknown(pool: &Pool, name: &Name, cgroup: GuestCgroup) -> Result<()> {
-    if let Some(ids) = pool.read_ids(&pool.guest_dir(name)) {
+    if let Some(ids) = pool.read_ids(&pool.guest_dir(name)).filter(|ids| pool.own_ids(name, *ids)) {
         net::detach(pool.instance(), ids.context)?;
     }
     Ok(cgroup.remove()?)
@@ -109,16 +110,12 @@ pub(crate) fn state_of(cgroup: &GuestCgroup, name: &Name) -> Result<Option<State
         .map_err(|source| Error::State { name: name.to_string(), source })
 }
 
-/// Notes how a guest's init ended, and removes what is left of the guest. The caller holds its lock.
-pub(super) fn note_end(pool: &Pool, name: &Name, words: &str) -> Result<()> {
-    let path = pool.guest_dir(name).join("ended");
-    std::fs::write(&path, words).map_err(|error| Error::io("write", path, error))?;
-    repaired(pool, name).map(drop)
-}
-
-/// Removes what is left of a guest that has ended, and notes how that was.
+/// Removes what is left of a guest that has ended, and notes how that was. What follows is for its monitor to say, if
+/// that is still there.
 pub(super) fn bury(pool: &Pool, name: &Name, cgroup: GuestCgroup, state: &State) -> Result<()> {
-    bury_noting(pool, name, cgroup, state, |last| last)
+    let left = (state.is_watched() && !state.is_stopping() && state.monitor != own_pid())
+        .then(|| Pending { at: now(), by: state.monitor, by_inode: state.monitor_inode });
+    bury_noting(pool, name, cgroup, state, |last| Last { pending: last.pending.or(left), ..last })
 }
 
 /// The same with a note that says more.
@@ -138,30 +135,41 @@ pub(super) fn bury_noting(
     net::forget(&state.net)?;
     step::done("bury-network");
     if !state.ephemeral && state.pid != 0 {
-        let path = pool.guest_dir(name).join("ended");
-        let same = |last: &Last| last.run != 0 && last.run == state.pid_inode;
-        let last = folder::last(pool, name).filter(same).unwrap_or_else(|| {
-            let words = std::fs::read_to_string(&path).unwrap_or_else(|_| "unknown".to_owned());
-            Last {
-                run: state.pid_inode,
-                ended: words.trim().to_owned(),
-                at: now(),
-                oom_kills,
-                asked: state.stopping,
-                ..Last::default()
-            }
-        });
-        folder::set_last(pool, name, &note(last))?;
+        let last = folder::last(pool, name).unwrap_or_default();
+        let noted = last.run != 0 && last.run == state.pid_inode;
+        let last = if noted { last } else { ended(pool, name, state, oom_kills, &last) };
+        match folder::set_last(pool, name, &note(last)) {
+            // A full disk must not keep a guest from being removed, which makes room.
+            Err(Error::Pool(crate::pool::Error::Failed(failed))) if failed.is_no_room() => {}
+            noted => noted?,
+        }
         step::done("bury-noted");
-        let _ = std::fs::remove_file(path);
+        let _ = std::fs::remove_file(folder::ended_path(pool, name));
     }
     step::done("bury-words");
     cgroup.remove()?;
     step::done("bury-group");
     if state.ephemeral {
-        pool.release_ids(state.ids);
+        pool.release_ids(name, state.ids, None);
     }
     Ok(())
+}
+
+/// A guest that ran this long has started well: its restart policy begins to wait anew.
+const STABLE: u64 = 60;
+
+/// What is known of a run that has ended.
+fn ended(pool: &Pool, name: &Name, state: &State, oom_kills: u64, before: &Last) -> Last {
+    let words = folder::ended(pool, name, state.pid_inode);
+    Last {
+        run: state.pid_inode,
+        ended: words.unwrap_or_else(|| "unknown".to_owned()),
+        at: now(),
+        oom_kills,
+        restarts: if state.age() >= STABLE { 0 } else { before.restarts },
+        asked: state.is_stopping(),
+        ..Last::default()
+    }
 }
 
 /// Ends a monitor whose socket is gone with a wiped /run: nobody can reach it, and it cannot know. Says

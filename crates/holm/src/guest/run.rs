@@ -1,15 +1,16 @@
 use holm_sys::signal::Caught;
 
+use super::caller::leave_privileges;
+use super::ended::note_own_end;
 use super::prepare::{Prepared, fit, reason};
-use super::repair::note_end;
 use super::start::{Start, own_pid};
-use super::{Error, Result, create};
+use super::{Error, Last, Result, create};
 use crate::config::Config;
-use crate::launch::Stdio;
+use crate::launch::{Running, Stdio};
 use crate::monitor::Ended;
 use crate::pool::{Name, Pool};
 use crate::step;
-use crate::terminal;
+use crate::terminal::{self, Terminals};
 
 /// Makes a guest for one command, waits for it and removes it; returns how it ended.
 ///
@@ -25,7 +26,7 @@ pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
     let ids = pool.take_ids(name, nesting, first)?;
     step::done("ids");
     let result = Prepared::new(pool, name, config, ids, None).and_then(|prepared| {
-        let ended = foreground(&prepared);
+        let ended = launch(&prepared).and_then(Foreground::wait);
         step::done("command");
         if ended.is_ok() {
             prepared.clean_up();
@@ -35,7 +36,7 @@ pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
         step::done("clean-up");
         ended
     });
-    pool.release_ids(ids);
+    pool.release_ids(name, ids, None);
     step::done("release");
     result.map_err(|error| reason(pool, error))
 }
@@ -45,23 +46,44 @@ pub fn run_kept(pool: &Pool, name: &Name, text: &str) -> Result<Ended> {
     create(pool, name, text)?;
     let lock = pool.lock_guest(name)?;
     let start = Start::prepare(pool, name)?;
-    let ended = foreground(&start.prepared);
+    let foreground = match launch(&start.prepared) {
+        Ok(foreground) => foreground,
+        Err(error) => {
+            start.prepared.undo();
+            return Err(error);
+        }
+    };
+    // Other commands reach the guest while it runs.
     drop(lock);
+    let ended = foreground.wait();
     let _lock = pool.lock_guest(name)?;
-    match &ended {
-        Ok(ended) => note_end(pool, name, &ended.to_string())?,
-        Err(_) => start.prepared.undo(),
-    }
+    let words = ended.as_ref().map_or_else(|_| "unknown".to_owned(), Ended::to_string);
+    note_own_end(pool, name, |last| Last { ended: words, pending: None, ..last })?;
     ended
 }
 
-fn foreground(prepared: &Prepared<'_>) -> Result<Ended> {
+/// A guest that this process waits for, with its own input and output.
+struct Foreground {
+    running: Running,
+    terminals: Terminals,
+    signals: Caught,
+}
+
+impl Foreground {
+    fn wait(self) -> Result<Ended> {
+        let Self { running, terminals, signals } = self;
+        crate::exec::converse(&running.pidfd, running.console, terminals, &signals)
+            .map_err(|error| Error::Inside(Box::new(error)))
+    }
+}
+
+fn launch(prepared: &Prepared<'_>) -> Result<Foreground> {
     let signals =
         Caught::all().map_err(|error| Error::io("catch the signals of", "this terminal", error))?;
     terminal::refuse_folders()
         .map_err(|error| Error::io("pass on", "the standard streams", error))?;
     let terminals = terminal::standard_streams();
+    leave_privileges();
     let running = prepared.launch(Stdio::Inherit(terminals), None, own_pid())?;
-    crate::exec::converse(&running.pidfd, running.console, terminals, &signals)
-        .map_err(|error| Error::Inside(Box::new(error)))
+    Ok(Foreground { running, terminals, signals })
 }

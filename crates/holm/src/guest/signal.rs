@@ -5,7 +5,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::folder::{call_off, last};
 use super::repair::{Alive, locked, remove_unknown, repaired, store_state};
-use super::state::now;
+use super::state::{now, since_boot};
 use super::{Error, Last, Result};
 use crate::cgroup::{GuestCgroup, Layout};
 use crate::config::Signal;
@@ -13,6 +13,10 @@ use crate::pool::{Name, Pool};
 
 /// How long a monitor may take to clean up after its guest has ended.
 const CLEAN_UP: Duration = Duration::from_secs(20);
+
+/// What a command that asks a guest to end may take beyond the guest's time, in seconds. One that was killed no longer
+/// counts after that.
+const HURRY: u64 = 5;
 
 /// An init that has run for so many seconds has its signal handlers.
 const YOUNG: u64 = 10;
@@ -23,11 +27,11 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// Asks a guest's init to end, waits at most `timeout`, then kills what is left. Says whether it had
 /// to kill.
 pub fn stop(pool: &Pool, name: &Name, timeout: Duration) -> Result<bool> {
-    let Some(ending) = Ending::begin(pool, name)? else { return Ok(false) };
+    let Some(mut ending) = Ending::begin(pool, name, Some(timeout))? else { return Ok(false) };
     ending.alive.cgroup.freeze(false)?;
     let killed = !ending.asked(timeout)?;
     if killed {
-        ending.alive.cgroup.kill()?;
+        ending.kill(pool, name)?;
     }
     ending.finish(pool, name)?;
     Ok(killed)
@@ -35,7 +39,7 @@ pub fn stop(pool: &Pool, name: &Name, timeout: Duration) -> Result<bool> {
 
 /// Kills every process of a guest at once.
 pub fn kill(pool: &Pool, name: &Name) -> Result<()> {
-    let ending = match Ending::begin(pool, name) {
+    let ending = match Ending::begin(pool, name, None) {
         Err(Error::State { .. }) => return kill_unknown(pool, name),
         ending => ending?,
     };
@@ -103,9 +107,9 @@ struct Ending {
 }
 
 impl Ending {
-    /// Notes that the guest is to end and stay so; `None` if it had ended and only waited for
-    /// another start, which is called off.
-    fn begin(pool: &Pool, name: &Name) -> Result<Option<Self>> {
+    /// Notes that the guest is to end and stay so, within `time` if that is given; `None` if it had ended and only
+    /// waited for another start, which is called off.
+    fn begin(pool: &Pool, name: &Name, time: Option<Duration>) -> Result<Option<Self>> {
         let (lock, alive) = locked(pool, name)?;
         let Some(mut alive) = alive else {
             return if call_off(pool, name)? {
@@ -116,6 +120,8 @@ impl Ending {
         };
         if lock.is_some() {
             alive.state.stopping = true;
+            alive.state.stopping_until =
+                time.map(|time| since_boot().saturating_add(time.as_secs() + HURRY));
             store_state(&alive.cgroup, name, &alive.state)?;
         }
         let monitor = alive.state.watcher();
@@ -163,6 +169,26 @@ impl Ending {
         }
         crate::exec::quietly(state, cgroup, &["/sbin/init", "0"], timeout)
             .map_err(|error| Error::Inside(Box::new(error)))
+    }
+
+    /// Kills every process of it, when it has not ended in time.
+    fn kill(&mut self, pool: &Pool, name: &Name) -> Result<()> {
+        let (lock, alive) = match locked(pool, name) {
+            Ok((lock, Some(alive))) => (lock, alive),
+            // It has just ended.
+            Ok((_, None)) | Err(Error::Pool(crate::pool::Error::NoGuest { .. })) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if alive.state.pid_inode != self.alive.state.pid_inode {
+            return Ok(());
+        }
+        self.alive = alive;
+        if lock.is_some() {
+            self.alive.state.stopping = true;
+            self.alive.state.stopping_until = None;
+            store_state(&self.alive.cgroup, name, &self.alive.state)?;
+        }
+        Ok(self.alive.cgroup.kill()?)
     }
 
     fn finish(self, pool: &Pool, name: &Name) -> Result<()> {

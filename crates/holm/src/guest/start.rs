@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use holm_sys::process::{self, Clone};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{WaitId, WaitIdOptions, setpriority_process, waitid};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 
+use super::caller::leave_caller;
 use super::error::in_one_line;
-use super::folder::{call_off, ids};
+use super::folder::{call_off, ended_path, ids};
 use super::prepare::{Prepared, fit, notify_socket, reason};
 use super::{Error, Result, configured, repaired};
 use crate::cgroup::{GuestCgroup, Layout, monitor_fd};
@@ -49,7 +49,7 @@ impl<'a> Start<'a> {
         let (_, config) = configured(pool, name)?;
         fit(pool)?;
         // Words about an earlier run that a host which went down has kept.
-        let _ = std::fs::remove_file(pool.guest_dir(name).join("ended"));
+        let _ = std::fs::remove_file(ended_path(pool, name));
         let ids = ids(pool, name, config.security.nesting)?;
         let disk = Some(pool.guest_dir(name).join("disk"));
         Ok(Self { pool, name, prepared: Prepared::new(pool, name, config, ids, disk)? })
@@ -126,16 +126,6 @@ pub(super) fn responder(plan: &net::Plan) -> Result<Option<(OwnedFd, String)>> {
 /// The program that runs, by the path it was started from.
 pub(super) fn own_program() -> Result<PathBuf> {
     std::env::current_exe().map_err(|error| Error::io("find the program of", "holm", error))
-}
-
-/// Gives up what a process inherits from its caller and a guest must not: niceness, processors, and how
-/// much the kernel's out-of-memory killer likes it. Where that is refused, the guest keeps it.
-fn leave_caller() {
-    let _ = setpriority_process(None, 0);
-    let mut all = CpuSet::new();
-    (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
-    let _ = sched_setaffinity(None, &all);
-    let _ = std::fs::write("/proc/self/oom_score_adj", "0");
 }
 
 /// What the child says when it has done its work.

@@ -56,12 +56,21 @@ pub struct State {
     /// A command has asked it to end: its monitor does not start it again.
     #[serde(default)]
     pub stopping: bool,
+    /// Until when that holds, in seconds since the host booted: a command that was killed ends nothing. Without it for
+    /// good, as when the guest is being killed.
+    #[serde(default)]
+    pub stopping_until: Option<u64>,
     /// A monitor was put in the place of one that died, at this time.
     #[serde(default)]
     pub adopted: Option<u64>,
 }
 
 impl State {
+    /// Whether it is to end, and to stay so.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping && self.stopping_until.is_none_or(|until| since_boot() <= until)
+    }
+
     /// Seconds since it was started, however often the host's clock was set meanwhile.
     pub fn age(&self) -> u64 {
         match self.started_boot {
@@ -108,7 +117,8 @@ pub struct Last {
 pub struct Pending {
     /// When, in seconds since 1970.
     pub at: u64,
-    /// The monitor's process id.
+    /// The monitor's process id. The start follows only if the guest's restart policy, which the monitor has yet to
+    /// look at when another command noted the end, says so.
     pub by: i32,
     /// The inode of its pidfd.
     #[serde(default)]

@@ -12,23 +12,30 @@ use crate::pool::{Name, Pool};
 const MAKING: u64 = 10;
 
 /// Puts right what processes of Holm's that were killed have left: guests that ended when nobody
-/// watched, guests that run without a monitor, guests of `holm run` without the command.
+/// watched, guests that run without a monitor, guests of `holm run` without the command. Returns the guests for which
+/// that failed: they keep no other from it.
 ///
 /// Looks at every control group and id of the root: for commands that do so anyway.
-pub fn sweep(pool: &Pool) -> Result<()> {
+pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
     let layout = Layout::probe()?;
-    let groups = cgroup::guests(&layout, &pool.group())?;
-    for name in groups.iter().filter_map(|name| Name::new(name).ok()) {
-        sweep_one(pool, &layout, &name)?;
-    }
-    for (context, owner) in pool.taken_ids()? {
+    let taken = pool.taken_ids()?;
+    let groups = || cgroup::guests(&layout, &pool.group());
+    let names = groups()?.into_iter().filter_map(|name| Name::new(&name).ok());
+    let broken = names.filter_map(|name| {
+        let error = sweep_one(pool, &layout, &name).err()?;
+        Some((name, error))
+    });
+    let broken = broken.collect();
+    // After the ids: whoever has taken one before that has its group by now, or is gone.
+    let groups = groups()?;
+    for (context, owner) in taken {
         let in_use =
             pool.guest_dir(&owner).is_dir() || groups.iter().any(|group| group == owner.as_str());
         if !in_use {
             pool.release_stale_id(context, MAKING);
         }
     }
-    Ok(())
+    Ok(broken)
 }
 
 /// The same for one guest.
@@ -56,8 +63,8 @@ pub(super) fn sweep_one(pool: &Pool, layout: &Layout, name: &Name) -> Result<()>
             None => Ok(()),
         };
     }
-    if let Some(state) = state {
-        return bury(pool, name, cgroup, &state);
+    if state.is_some() {
+        return bury_run(pool, layout, name);
     }
     let path = layout.v2_root().join(pool.group()).join(name.as_str());
     let made = fs::metadata(path).map_or(0, |data| data.ctime().unsigned_abs());
@@ -65,4 +72,17 @@ pub(super) fn sweep_one(pool: &Pool, layout: &Layout, name: &Name) -> Result<()>
         cgroup.remove()?;
     }
     Ok(())
+}
+
+/// Removes what is left of a guest of `holm run` whose command was killed. It has no folder that commands could lock.
+fn bury_run(pool: &Pool, layout: &Layout, name: &Name) -> Result<()> {
+    let _lock = pool.lock("run")?;
+    // Another command may have done it, and its name may be another guest's by now.
+    match GuestCgroup::open(layout, &pool.group(), name.as_str())? {
+        Some(cgroup) => match state_of(&cgroup, name)? {
+            Some(state) if !state.is_watched() => bury(pool, name, cgroup, &state),
+            _ => Ok(()),
+        },
+        None => Ok(()),
+    }
 }

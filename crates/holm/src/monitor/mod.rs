@@ -9,8 +9,8 @@
 //! root in `MONITOR_ROOT` and the program to execute at the end in `MONITOR_HOLM` ([`Handoff`]).
 //!
 //! # What it does in the end
-//! It notes the words of [`Ended`] in the guest's folder (file `ended`) and executes, with the same pid,
-//! `holm monitor-ended --root ROOT NAME WORDS...`, with /dev/null as standard input, output and error.
+//! It notes which run it was (the inode of init's pidfd) and the words of [`Ended`] in the guest's folder (file
+//! `ended`) and executes, with the same pid, `holm monitor-ended --root ROOT NAME WORDS...`, with /dev/null as standard input, output and error.
 //!
 //! # What clients and monitor say to each other
 //! Over a `SOCK_SEQPACKET` connection, one message per packet, the first byte its kind:

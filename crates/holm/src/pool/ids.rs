@@ -1,4 +1,5 @@
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +31,11 @@ impl Ids {
     pub fn new(instance: u8, context: u32, nesting: bool) -> Self {
         let base = (u32::from(instance) << 26) + context * RANGE;
         Self { context, base, count: if nesting { NESTED_RANGES * RANGE } else { RANGE } }
+    }
+
+    /// The context ids that it takes.
+    fn contexts(&self) -> Range<u32> {
+        self.context..self.context + self.count / RANGE
     }
 
     /// The whole range as a line of `/proc/PID/uid_map`.
@@ -86,14 +92,26 @@ impl Pool {
         Ok(true)
     }
 
-    /// Gives a guest's ids back.
-    pub fn release_ids(&self, ids: Ids) {
-        for id in ids.context..ids.context + ids.count / RANGE {
+    /// Gives ids of `owner` back, but for those in `kept`. What is another's by now stays.
+    pub fn release_ids(&self, owner: &Name, ids: Ids, kept: Option<Ids>) {
+        let kept = kept.map_or(0..0, |kept| kept.contexts());
+        for id in ids.contexts().filter(|id| !kept.contains(id) && self.owns(owner, *id)) {
             drop(fs::remove_file(self.id_link(id)));
         }
     }
 
-    /// The ids that the guest in `folder` has taken, if it has.
+    /// Whether all these ids are taken for `owner`. A guest's own note of them may be older than somebody else's right
+    /// to them: whoever writes it may be killed on the way.
+    pub fn own_ids(&self, owner: &Name, ids: Ids) -> bool {
+        ids.contexts().all(|id| self.owns(owner, id))
+    }
+
+    fn owns(&self, owner: &Name, context: u32) -> bool {
+        let link = fs::read_link(self.id_link(context));
+        link.is_ok_and(|link| link.file_name().is_some_and(|name| name == owner.as_str()))
+    }
+
+    /// The ids that the guest in `folder` has noted as its own, if it has.
     pub fn read_ids(&self, folder: &Path) -> Option<Ids> {
         let text = fs::read_to_string(folder.join("id")).ok()?;
         let (context, count) = text.trim().split_once(' ')?;
@@ -101,12 +119,12 @@ impl Pool {
         Some(Ids::new(self.instance(), context.parse().ok()?, nesting))
     }
 
-    /// Makes the links of a guest's ids name `guest`, its new name.
-    pub fn relabel_ids(&self, ids: Ids, guest: &Name) -> Result<()> {
-        for id in ids.context..ids.context + ids.count / RANGE {
+    /// Makes the links of a guest's ids name `owner`, its new name.
+    pub fn relabel_ids(&self, ids: Ids, guest: &Name, owner: &Name) -> Result<()> {
+        for id in ids.contexts().filter(|id| self.owns(guest, *id)) {
             let (link, new) = (self.id_link(id), self.root().join("ids").join(format!(".{id}")));
             drop(fs::remove_file(&new));
-            symlink(format!("../guests/{guest}"), &new)
+            symlink(format!("../guests/{owner}"), &new)
                 .and_then(|()| fs::rename(&new, &link))
                 .map_err(|error| Error::io("make the link", &link, error))?;
         }

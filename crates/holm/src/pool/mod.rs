@@ -170,10 +170,7 @@ impl Pool {
             if !ours || lives {
                 continue;
             }
-            if let Some(ids) = self.read_ids(&path) {
-                self.release_ids(ids);
-            }
-            drop(fs::remove_dir_all(&path));
+            drop(remove_tree(&path));
         }
     }
 
@@ -270,6 +267,21 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
         let _ = fs::remove_file(&new);
         Error::io("write the file", path, error)
     })
+}
+
+/// Removes a tree without ever leaving its filesystem: if something is mounted there against all
+/// expectation, it stays, and the error says so. However deep a guest has made it: `rm` holds no descriptor per level.
+pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
+    let output = std::process::Command::new("rm")
+        .args(["-rf", "--one-file-system", "--"])
+        .arg(dir)
+        .output()
+        .map_err(|error| Error::io("remove", dir, error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::io("remove", dir, std::io::Error::other(words)))
 }
 
 fn names_in(folder: &Path) -> Result<Vec<Name>> {

@@ -5,10 +5,10 @@ use std::io;
 
 use rustix::fs::FlockOperation;
 
-use super::stage::{lock_dir, remove_tree, retire};
+use super::stage::{lock_dir, retire};
 use super::{Base, Error, bases_dir, clean, gc, load};
 use crate::Failed;
-use crate::pool::{Name, Pool};
+use crate::pool::{Name, Pool, remove_tree};
 
 /// Keeps a base where it is while this lives, also across `exec` if the descriptor is passed on.
 #[derive(Debug)]

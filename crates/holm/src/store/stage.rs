@@ -3,13 +3,12 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, RenameFlags, flock, mkdirat, open, renameat_with};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use super::{Error, bases_dir, gc};
-use crate::pool::{Name, Pool};
+use crate::pool::{Name, Pool, remove_tree};
 
 /// Prefix of an import that goes on.
 const NEW: &str = ".new-";
@@ -132,21 +131,6 @@ pub(super) fn lock_dir(dir: &Path, operation: FlockOperation) -> Result<File, Er
     let fd = open(dir, flags, Mode::empty()).map_err(|e| Error::io("open", dir)(e.into()))?;
     flock(&fd, operation).map_err(|e| Error::io("lock", dir)(e.into()))?;
     Ok(fd.into())
-}
-
-/// Removes a tree without ever leaving its filesystem: if something is mounted there against all
-/// expectation, it stays, and the error says so.
-pub(super) fn remove_tree(dir: &Path) -> Result<(), Error> {
-    let output = Command::new("rm")
-        .args(["-rf", "--one-file-system", "--"])
-        .arg(dir)
-        .output()
-        .map_err(Error::io("remove", dir))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(Error::io("remove", dir)(io::Error::other(words)))
 }
 
 fn sync_dir(dir: &Path) -> Result<(), Error> {

@@ -5,6 +5,7 @@ mod host;
 mod init;
 mod killed;
 mod killed_end;
+mod late;
 mod names;
 mod places;
 mod races;
@@ -34,6 +35,7 @@ pub fn tests() -> Vec<Test> {
         adopted::TESTS,
         killed::TESTS,
         killed_end::TESTS,
+        late::TESTS,
     ]
     .concat()
 }

@@ -104,6 +104,14 @@ fn disk_full(sandbox: &mut Sandbox) {
         holm(&["ls"]).ok();
         holm(&["rm", "--force", "box"]).ok();
         std::fs::remove_file(root.join("filler")).expect("room again");
+        // Filled while a guest runs, and then it ends: nobody can note how.
+        holm(&create).ok();
+        holm(&["start", "box"]).ok();
+        fill(&root);
+        holm(&["kill", "box"]).ok();
+        holm(&["ls"]).ok();
+        holm(&["rm", "box"]).ok();
+        std::fs::remove_file(root.join("filler")).expect("room again");
         holm(&create).ok();
         holm(&["start", "box"]).ok();
         holm(&["rm", "--force", "box"]).ok();

@@ -129,6 +129,7 @@ fn a_run_hears_the_verbs(sandbox: &mut Sandbox) {
         run
     };
     let mut run = start(sandbox, "trap 'exit 3' HUP; echo here; while :; do sleep 1; done");
+    assert_eq!(exec(sandbox, "once", "hostname").ok().stdout, "once\n");
     sandbox.holm(&["freeze", "once"]).ok();
     assert_eq!(status(sandbox, "once")["status"], "frozen");
     sandbox.holm(&["thaw", "once"]).ok();
