@@ -325,6 +325,22 @@ fn owes_its_starter_nothing(sandbox: &mut Sandbox) {
     let cpus =
         |text: &str| text.lines().find(|l| l.starts_with("Cpus_allowed_list")).map(str::to_owned);
     assert_eq!(cpus(&seen.stdout), cpus(&host), "{seen}");
+
+    // A command keeps what holds it back, and loses what favours it: niceness, policy, memory killer.
+    let look = "cut -d' ' -f19,41 /proc/self/stat; cat /proc/self/oom_score_adj";
+    for (adjust, nice, policy, wanted) in
+        [("-500", "-5", "-f 1", "0 0\n0\n"), ("300", "5", "-o 0", "5 0\n300\n")]
+    {
+        let script = format!(
+            "echo {adjust} >/proc/self/oom_score_adj; exec chrt {policy} nice -n {nice} \"$0\" \"$@\""
+        );
+        for words in [&["exec", "g"][..], &RUN] {
+            let mut starter = std::process::Command::new("sh");
+            starter.env("HOLM_ROOT", sandbox.root()).args(["-c", &script]);
+            starter.arg(&sandbox.options.holm).args(words).args(["--", "/bin/sh", "-c", look]);
+            assert_eq!(sandbox.run(&mut starter).ok().stdout, wanted, "{words:?}");
+        }
+    }
     remove(sandbox, "g");
 }
 
