@@ -30,6 +30,12 @@ pub enum Error {
          (`holm set NAME memory.limit=...`)"
     )]
     Killed,
+    /// The guest's namespaces are not its own yet.
+    #[error(
+        "cannot join the guest's namespaces, which are not its own until its init runs: it is being started; \
+         try again when `holm start` has returned"
+    )]
+    Early,
     /// A command's process is there, but does not get as far as its program.
     #[error(
         "the command does not get as far as its program: the guest is frozen (`holm thaw`), \

@@ -207,5 +207,8 @@ fn failure((kind, number): (u8, i32)) -> Error {
     if step == Step::Exec as usize {
         return Error::Exec { program: String::new(), errno: number };
     }
+    if step == Step::Join as usize && number == Errno::PERM.raw_os_error() {
+        return Error::Early;
+    }
     Error::step(what, object, Errno::from_raw_os_error(number))
 }

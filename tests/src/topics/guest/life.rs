@@ -361,7 +361,7 @@ fn exec_waits_outside_until_the_mounts_are_the_guests(sandbox: &mut Sandbox) {
     let go_on = std::process::Command::new("kill").args(["-CONT", &launcher.to_string()]).status();
     assert!(go_on.is_ok_and(|status| status.success()), "{launcher} goes on");
     assert!(start.wait().expect("our child").success(), "the start goes well");
-    outcome.refused(&["namespaces", "not permitted"]);
+    outcome.refused(&["namespaces", "is being started", "try again"]);
     sandbox.holm(&["exec", "g", "--", "/bin/true"]).ok();
     remove(sandbox, "g");
 }
