@@ -225,6 +225,9 @@ fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>
     let _guise = Guise::put_on(spec.ids.base)?;
     process::join(init, joined)
         .map_err(|error| Error::step("join the namespaces of", "init", error))?;
+    if own_stack(spec.net) {
+        net::let_groups_ping(spec.ids.base, spec.ids.count);
+    }
     if spec.net.mode == NetMode::Private {
         net::configure_inside(spec.net)?;
     }

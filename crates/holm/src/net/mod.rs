@@ -24,6 +24,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 pub use error::Error;
 pub use foreign::{Blocker, blockers};
+pub use forward::let_groups_ping;
 pub use guest_files::networkd_unit;
 pub use plan::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, Plan, plan};
 
