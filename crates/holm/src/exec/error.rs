@@ -14,6 +14,23 @@ pub enum Error {
     /// The way into the guest.
     #[error(transparent)]
     Launch(#[from] crate::launch::Error),
+    /// The user.
+    #[error(
+        "cannot run as {user}: the guest's /etc/passwd or /etc/group does not have that name; \
+         a number needs no entry"
+    )]
+    User {
+        /// As the caller named it.
+        user: String,
+    },
+    /// The folder to start in.
+    #[error("cannot start in {folder}, which `--cwd` names")]
+    Folder {
+        /// Its path in the guest.
+        folder: String,
+        /// The kernel's words.
+        source: io::Error,
+    },
     /// The command itself.
     #[error("cannot run {program}: {}", exec_reason(*errno))]
     Command {

@@ -46,6 +46,24 @@ pub struct Command {
     pub user: Option<String>,
 }
 
+impl Command {
+    /// The error of a step, with the word of the caller's that it is about.
+    fn failed(&self, error: launch::Error) -> Error {
+        let or = |word: &Option<String>, other: &str| word.clone().unwrap_or(other.to_owned());
+        match error {
+            launch::Error::Exec { errno, .. } => {
+                let program = self.argv.first().map_or("the login shell", String::as_str);
+                Error::Command { program: program.to_owned(), errno }
+            }
+            launch::Error::NoUser => Error::User { user: or(&self.user, "root") },
+            launch::Error::Folder(source) => {
+                Error::Folder { folder: or(&self.folder, "/"), source }
+            }
+            error => error.into(),
+        }
+    }
+}
+
 /// Runs a command in a guest with this process's standard streams; returns how it ended. A terminal of
 /// the guest's own stands for those that are terminals. The caller has one thread.
 pub fn exec(pool: &Pool, name: &Name, command: &Command) -> Result<Ended> {
@@ -138,13 +156,7 @@ fn spawn(
         }
         Err(error) => {
             let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
-            Err(match error {
-                launch::Error::Exec { errno, .. } => {
-                    let program = command.argv.first().map_or("the login shell", String::as_str);
-                    Error::Command { program: program.to_owned(), errno }
-                }
-                error => error.into(),
-            })
+            Err(command.failed(error))
         }
     }
 }

@@ -207,8 +207,11 @@ fn failure((kind, number): (u8, i32)) -> Error {
     if step == Step::Exec as usize {
         return Error::Exec { program: String::new(), errno: number };
     }
-    if step == Step::Join as usize && number == Errno::PERM.raw_os_error() {
-        return Error::Early;
+    let errno = Errno::from_raw_os_error(number);
+    match step {
+        _ if step == Step::Join as usize && errno == Errno::PERM => Error::Early,
+        _ if step == Step::User as usize => Error::NoUser,
+        _ if step == Step::Folder as usize => Error::Folder(errno.into()),
+        _ => Error::step(what, object, errno),
     }
-    Error::step(what, object, Errno::from_raw_os_error(number))
 }
