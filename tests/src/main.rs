@@ -9,6 +9,7 @@ mod fixture;
 mod host;
 mod options;
 mod sandbox;
+mod terminal;
 mod test;
 mod topics;
 

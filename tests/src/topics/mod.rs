@@ -33,11 +33,17 @@ pub fn all() -> Vec<Test> {
         managers::TESTS,
         &accidents::tests(),
         guest::clock::TESTS,
+        guest::inside::TESTS,
         guest::life::TESTS,
         guest::limits::TESTS,
         guest::monitor::TESTS,
+        guest::mounts::TESTS,
         guest::network::TESTS,
+        guest::restart::TESTS,
+        guest::rights::TESTS,
+        guest::settings::TESTS,
         guest::several::TESTS,
+        guest::verbs::TESTS,
     ]
     .concat()
 }

@@ -291,13 +291,17 @@ fn a_terminal_is_the_guests_own(sandbox: &mut Sandbox) {
 fn monitors_are_small(sandbox: &mut Sandbox) {
     launch(sandbox, &[], "sleep 1000");
     let status = status(sandbox);
-    let private = |pid: i32| -> u64 {
+    let kilobytes = |pid: i32, of: &str| -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
-        let lines = text.lines().filter(|line| line.starts_with("Private_"));
+        let lines = text.lines().filter(|line| line.starts_with(of));
         lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum()
     };
-    let (monitor, init) = (private(number(&status, "monitor")), private(number(&status, "pid")));
+    let pids = ["monitor", "pid"].map(|whose| number(&status, whose));
+    let [monitor, init] = pids.map(|pid| kilobytes(pid, "Private_"));
     // The promise is 0.1 MiB, and 0.05 is the aim; alone on the host neither shares its program's pages.
     assert!(monitor + init <= 102, "monitor {monitor} KiB, init {init} KiB");
+    let [monitor, init] = pids.map(|pid| kilobytes(pid, "Rss:"));
+    assert!((1..150).contains(&init), "init has {init} KiB resident");
+    assert!((1..150).contains(&monitor), "the monitor has {monitor} KiB resident");
     sandbox.holm(&["kill", "g"]).ok();
 }

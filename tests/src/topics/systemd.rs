@@ -95,6 +95,8 @@ fn whole_system(sandbox: &mut Sandbox, base: &str) {
         session.stdout.contains("/run/user/1000") && session.stdout.contains("joe"),
         "{session}"
     );
+    // Whatever the distribution has written into the kernel's settings at boot.
+    exec(sandbox, &["su", "-", "joe", "-c", "ping -c1 -w60 169.254.1.1"]).ok();
     let log = exec(sandbox, &["journalctl", "-b", "--no-pager", "-u", "cron"]).ok();
     assert!(log.stdout.contains("Started "), "{log}");
     sandbox.holm(&["stop", "g"]).ok();
@@ -162,7 +164,27 @@ const SANDBOXES: &[(&str, &str, &str)] = &[
     ("PrivateMounts=yes", "mount -t tmpfs x /mnt && echo mounted", "+mounted"),
     ("InaccessiblePaths=/etc/ssh", "ls /etc/ssh | wc -l", "+0"),
     ("ReadOnlyPaths=/var", "touch /var/x", "+Read-only"),
+    (
+        "ProtectSystem=strict ReadWritePaths=/opt",
+        "touch /etc/x && exit; touch /opt/x && echo there only",
+        "+there only",
+    ),
     ("BindPaths=/usr:/mnt", "ls /mnt", "+bin"),
+    (
+        "RootDirectory=/opt/root BindReadOnlyPaths=/usr",
+        "test -e /opt || touch /usr/x",
+        "+Read-only",
+    ),
+    (
+        "RootDirectory=/opt/root BindReadOnlyPaths=/usr MountAPIVFS=yes",
+        "echo x > /dev/null && test -d /sys/class/net && cat /proc/1/comm",
+        "+systemd",
+    ),
+    (
+        "RootDirectory=/opt/root BindReadOnlyPaths=/usr MountAPIVFS=yes PrivateDevices=yes",
+        "echo x > /dev/null && test ! -e /dev/.holm && cat /proc/1/comm",
+        "+systemd",
+    ),
     ("TemporaryFileSystem=/var", "ls /var | wc -l", "+0"),
     (
         "ProtectSystem=strict ProtectHome=yes PrivateTmp=yes PrivateDevices=yes ProtectKernelTunables=yes \
@@ -191,6 +213,9 @@ fn sandboxes_in_debian_13(sandbox: &mut Sandbox) {
 
 fn sandboxes(sandbox: &mut Sandbox, base: &str) {
     launch(sandbox, base, &[]);
+    let root = "cd /opt && mkdir -p root && cd root && mkdir usr proc sys dev run tmp etc && \
+                for link in bin lib lib64 sbin; do ln -s usr/$link; done";
+    shell(sandbox, root).ok();
     let mut wrong = Vec::new();
     for (properties, script, expected) in SANDBOXES {
         let outcome = unit(sandbox, properties, script);

@@ -4,6 +4,7 @@ mod accidents;
 mod hostile;
 mod kept;
 mod listing;
+mod mirror;
 mod odd;
 mod view;
 
@@ -15,7 +16,7 @@ use crate::test::Test;
 
 /// All tests of bases.
 pub fn tests() -> Vec<Test> {
-    [kept::TESTS, hostile::TESTS, accidents::TESTS].concat()
+    [kept::TESTS, hostile::TESTS, mirror::TESTS, accidents::TESTS].concat()
 }
 
 /// A folder beside the sandbox's root for what a test imports; gone with the root.

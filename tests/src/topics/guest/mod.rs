@@ -1,11 +1,17 @@
 //! Guests from start to end, as a person meets them.
 
 pub mod clock;
+pub mod inside;
 pub mod life;
 pub mod limits;
 pub mod monitor;
+pub mod mounts;
 pub mod network;
+pub mod restart;
+pub mod rights;
+pub mod settings;
 pub mod several;
+pub mod verbs;
 
 use serde_json::Value;
 

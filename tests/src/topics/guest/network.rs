@@ -24,7 +24,7 @@ fn get(address: SocketAddr) -> Option<String> {
 }
 
 /// A port that nobody listens on just now.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .expect("a free port")

@@ -1,0 +1,68 @@
+//! The restart policy, with the guest's own monitor alive.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::status;
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(on_failure_waits_twice_as_long_each_time).bases(&["busybox"]),
+    test!(a_guest_that_ends_well_stays_stopped).bases(&["busybox"]),
+];
+
+fn launch(sandbox: &Sandbox, policy: &str, script: &str) {
+    let policy = format!("restart={policy}");
+    let words = ["launch", "box", "--base", "busybox", "--net", "none", "--set", &policy, "--"];
+    sandbox.holm(&[&words[..], &["sh", "-c", script]].concat()).ok();
+}
+
+fn begun(sandbox: &Sandbox) -> usize {
+    sandbox.holm(&["logs", "box"]).ok().stdout.matches("begin").count()
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs())
+}
+
+/// What is noted of each end lies between two looks; so does the time of the next start, by exactly the wait.
+fn on_failure_waits_twice_as_long_each_time(sandbox: &mut Sandbox) {
+    launch(sandbox, "on-failure", "echo begin; exit 1");
+    let mut before = 0;
+    for (restarts, wait) in [(1, 1), (2, 2), (3, 4)] {
+        let (pending, after) = sandbox.wait_for("it has ended once more", || {
+            let at = now();
+            let status = status(sandbox, "box");
+            let last = &status["last"];
+            let noted = last["restarts"] == restarts && last["pending"].is_object();
+            if !noted {
+                before = at;
+                return None;
+            }
+            assert_eq!(last["ended"], "exited 1", "{status}");
+            Some((last["pending"]["at"].as_u64().expect("a time"), now()))
+        });
+        let possible = before + wait..=after + wait;
+        assert!(possible.contains(&pending), "{pending} is not in {possible:?}");
+    }
+    assert!(begun(sandbox) >= 3);
+    // A word of a person's ends it.
+    sandbox.holm(&["stop", "box"]);
+    let stopped = status(sandbox, "box");
+    assert_eq!(stopped["status"], "stopped", "{stopped}");
+    assert!(stopped["last"]["pending"].is_null(), "{stopped}");
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn a_guest_that_ends_well_stays_stopped(sandbox: &mut Sandbox) {
+    // Fails once, then does what it was to do.
+    let script = "echo begin; test -e /again || { touch /again; exit 1; }; exit 0";
+    launch(sandbox, "on-failure", script);
+    let status = sandbox.wait_for("it ends well", || {
+        let status = status(sandbox, "box");
+        (status["status"] == "stopped" && status["last"]["ended"] == "exited 0").then_some(status)
+    });
+    assert!(status["last"]["pending"].is_null(), "{status}");
+    assert_eq!(begun(sandbox), 2);
+    sandbox.holm(&["rm", "box"]).ok();
+}

@@ -1,0 +1,249 @@
+//! Settings that nothing else looks at, each seen to do what it says.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use super::{exec, launch_idle, remove, status};
+use crate::sandbox::{Sandbox, skip};
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(resource_limits_hold).bases(&["busybox"]),
+    test!(init_is_asked_by_the_signal_it_wants).bases(&["busybox"]),
+    test!(a_protected_guest_is_not_removed).bases(&["busybox"]),
+    test!(nesting_gives_ids_for_containers).bases(&["debian13"]),
+    test!(a_guest_on_the_hosts_network_has_it_and_no_say).bases(&["busybox"]),
+    test!(a_guest_has_the_addresses_it_is_given).bases(&["busybox"]),
+    test!(userfaultfd_is_there_when_asked_for).bases(&["busybox"]),
+];
+
+fn resource_limits_hold(sandbox: &mut Sandbox) {
+    let settings =
+        ["rlimits.nofile=100:200", "rlimits.fsize=1M", "rlimits.core=0", "memory.lock=64K"];
+    let words: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    launch_idle(sandbox, "box", &words);
+    let limits = "grep -e 'open files' -e 'file size' -e core -e locked";
+    let expected = [
+        ["Max file size", "1048576", "1048576"],
+        ["Max core file size", "0", "0"],
+        ["Max open files", "100", "200"],
+        ["Max locked memory", "65536", "65536"],
+    ];
+    // Init has them, and what exec brings.
+    for process in ["1", "self"] {
+        let seen = exec(sandbox, "box", &format!("{limits} /proc/{process}/limits")).ok();
+        for (line, [name, soft, hard]) in seen.stdout.lines().zip(expected) {
+            let numbers: Vec<&str> =
+                line.strip_prefix(name).unwrap_or_default().split_whitespace().take(2).collect();
+            assert_eq!(numbers, [soft, hard], "{seen}");
+        }
+        assert_eq!(seen.stdout.lines().count(), expected.len(), "{seen}");
+    }
+    let raise = "ulimit -n 200 && ulimit -n 201 && echo raised";
+    for user in ["0", "1000"] {
+        let outcome = sandbox.holm(&["exec", "-u", user, "box", "--", "sh", "-c", raise]);
+        assert_eq!(outcome.stdout, "", "nobody inside raises a hard limit\n{outcome}");
+    }
+    let write = "dd if=/dev/zero of=/tmp/x bs=64k count=32 2>/dev/null; stat -c %s /tmp/x";
+    assert_eq!(exec(sandbox, "box", write).ok().stdout, "1048576\n");
+    remove(sandbox, "box");
+
+    let create = ["create", "box", "--base", "busybox", "--set"];
+    for (setting, words) in [
+        ("rlimits.nofiles=5", ["nofiles", "nofile"]),
+        ("rlimits.nofile=9:5", ["rlimits.nofile", "9"]),
+    ] {
+        sandbox.holm(&[&create[..], &[setting]].concat()).turned_down(&words);
+    }
+    let both = ["--set", "memory.lock=1M", "--set", "rlimits.memlock=1M"];
+    sandbox.holm(&[&create[..4], &both].concat()).turned_down(&["memory.lock", "rlimits.memlock"]);
+}
+
+fn init_is_asked_by_the_signal_it_wants(sandbox: &mut Sandbox) {
+    let script = "for s in TERM USR1 USR2; do trap \"echo told $s; exit 3\" $s; done; \
+                  echo up; while :; do sleep 0.1; done";
+    let words =
+        ["launch", "box", "--base", "busybox", "--net", "none", "--set", "stop.signal=SIGUSR1"];
+    sandbox.holm(&[&words[..], &["--", "sh", "-c", script]].concat()).ok();
+    let stop = |expected: &str| {
+        sandbox.wait_for("its handlers are there", || {
+            sandbox.holm(&["logs", "-n1", "box"]).stdout.starts_with("up").then_some(())
+        });
+        let stopped = sandbox.holm(&["stop", "box", "--json"]).ok().json();
+        assert_eq!(stopped["killed"], false, "{stopped}");
+        let log = sandbox.holm(&["logs", "-n1", "box"]).ok().stdout;
+        assert_eq!(log.trim_end(), expected);
+        assert_eq!(status(sandbox, "box")["last"]["ended"], "exited 3");
+    };
+    stop("told USR1");
+    sandbox.holm(&["set", "box", "stop.signal=12"]).ok();
+    sandbox.holm(&["start", "box"]).ok();
+    stop("told USR2");
+    sandbox.holm(&["unset", "box", "stop.signal"]).ok();
+    sandbox.holm(&["start", "box"]).ok();
+    stop("told TERM");
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn a_protected_guest_is_not_removed(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &["--set", "protect=true"]);
+    for words in [&["rm", "box"][..], &["rm", "--force", "box"], &["rm", "--force", "--all"]] {
+        sandbox.holm(words).refused(&["box", "protect=false"]);
+        assert_eq!(exec(sandbox, "box", "echo here").ok().stdout, "here\n", "{words:?}");
+    }
+    sandbox.holm(&["stop", "box"]).ok();
+    sandbox.holm(&["rm", "box"]).refused(&["box", "protect=false"]);
+    sandbox.holm(&["set", "box", "protect=false"]).ok();
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// The user namespace that a container of Debian's tools has, with all that it mounts.
+const CONTAINER: &str = "unshare --user --map-users 0:100000:65536 --map-groups 0:100000:65536 --setuid 0 --setgid 0 \
+    --mount --pid --fork --mount-proc --net --ipc --uts --cgroup sh -ec";
+
+fn nesting_gives_ids_for_containers(sandbox: &mut Sandbox) {
+    let launch = |name: &str, nesting: &str| {
+        let words = ["launch", name, "--base", "debian13", "--net", "none", "--set", nesting, "--"];
+        sandbox.holm(&[&words[..], &["sleep", "100000"]].concat()).ok();
+    };
+    launch("flat", "security.nesting=false");
+    launch("nest", "security.nesting=true");
+    launch("next", "security.nesting=false");
+    let ids = |name: &str| {
+        let ids = status(sandbox, name)["state"]["ids"].clone();
+        (ids["base"].as_u64().expect("a base"), ids["count"].as_u64().expect("a count"))
+    };
+    let mut ranges = ["flat", "nest", "next"].map(ids);
+    assert_eq!(ranges[1].1, 1 << 18, "{ranges:?}");
+    let map = exec(sandbox, "nest", "cat /proc/self/uid_map /proc/self/gid_map").ok().stdout;
+    for line in map.lines() {
+        let words: Vec<u64> =
+            line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        assert_eq!(words, [0, ranges[1].0, 1 << 18], "{map}");
+    }
+    ranges.sort_unstable();
+    assert!(ranges.windows(2).all(|two| two[0].0 + two[0].1 <= two[1].0), "overlap: {ranges:?}");
+
+    let inside = "cat /proc/self/uid_map; ls -d /proc/[0-9]* | wc -l; touch /tmp/x; chown 65535:65535 /tmp/x; \
+        mount -t tmpfs tmpfs /mnt; cd /mnt; mkdir low up work all; echo outer >low/name; hostname inner; hostname; \
+        mount -t overlay o -o lowerdir=low,upperdir=up,workdir=work all; \
+        echo inner >all/name; cat up/name; ip link set lo up; mount -t sysfs s /sys; ls /sys/class/net";
+    let container = format!("{CONTAINER} '{inside}'");
+    let outcome = exec(sandbox, "nest", &container).ok();
+    let lines: Vec<&str> = outcome.stdout.lines().map(str::trim).collect();
+    assert_eq!(
+        lines[0].split_whitespace().collect::<Vec<_>>(),
+        ["0", "100000", "65536"],
+        "{outcome}"
+    );
+    // The shell, ls and wc.
+    assert!(lines[1].parse::<u32>().is_ok_and(|count| count < 6), "{outcome}");
+    assert_eq!(lines[2..], ["inner", "inner", "lo"], "{outcome}");
+    assert_eq!(
+        exec(sandbox, "nest", "stat -c %u:%g /tmp/x; hostname").ok().stdout,
+        "165535:165535\nnest\n"
+    );
+    assert_ne!(exec(sandbox, "flat", &container).code(), 0, "a guest without has no such ids");
+    for name in ["flat", "nest", "next"] {
+        remove(sandbox, name);
+    }
+}
+
+/// What a web server at `address` answers.
+fn get(address: SocketAddr) -> Option<String> {
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(10)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_mins(1))).ok()?;
+    stream.write_all(b"GET /index.html HTTP/1.0\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    answer.contains("It works.").then_some(answer)
+}
+
+fn a_guest_on_the_hosts_network_has_it_and_no_say(sandbox: &mut Sandbox) {
+    let port = super::network::free_port();
+    let listen = format!("127.0.0.1:{port}");
+    let words = ["launch", "box", "--base", "busybox", "--net", "host", "--"];
+    let server = ["httpd", "-f", "-p", &listen, "-h", "/var/www"];
+    sandbox.holm(&[&words[..], &server].concat()).ok();
+    sandbox.wait_for("it serves on the host's own loopback", || get(([127, 0, 0, 1], port).into()));
+    let own = std::fs::read_link("/proc/self/ns/net").expect("a namespace");
+    let seen = exec(sandbox, "box", "readlink /proc/self/ns/net; readlink /proc/1/ns/net").ok();
+    assert_eq!(seen.stdout, format!("{0}\n{0}\n", own.display()));
+    let resolver = exec(sandbox, "box", "cat /etc/resolv.conf").ok();
+    assert!(
+        resolver.stdout.contains("nameserver") || resolver.stdout.starts_with('#'),
+        "{resolver}"
+    );
+    // The stack belongs to the host: guest root only uses it.
+    for script in [
+        "ip link set lo mtu 60000",
+        "ip address add 203.0.113.9/32 dev lo",
+        "ip route add 203.0.113.0/24 dev lo",
+        "ip link add dummy7 type dummy",
+        "echo 1 >/proc/sys/net/ipv4/ip_forward",
+        "ping -c1 -w60 127.0.0.1",
+    ] {
+        assert_ne!(exec(sandbox, "box", script).code(), 0, "{script}");
+    }
+    remove(sandbox, "box");
+    assert!(get(([127, 0, 0, 1], port).into()).is_none(), "it has ended");
+    for setting in ["net.publish=8080:80", "net.address=198.51.100.7"] {
+        let words = ["create", "box", "--base", "busybox", "--net", "host", "--set", setting];
+        sandbox.holm(&words).turned_down(&[&setting[..11], "net.mode"]);
+    }
+}
+
+/// Addresses of documentation (RFC 5737, RFC 3849), which are nobody's.
+fn a_guest_has_the_addresses_it_is_given(sandbox: &mut Sandbox) {
+    let words =
+        ["launch", "box", "--base", "busybox", "--set", "net.address=198.51.100.7,2001:db8::7"];
+    let server = ["--", "httpd", "-f", "-p", "80", "-h", "/var/www"];
+    sandbox.holm(&[&words[..], &server].concat()).ok();
+    let expected: [IpAddr; 2] =
+        [[198, 51, 100, 7].into(), "2001:db8::7".parse().expect("an address")];
+    for address in expected {
+        if address.is_ipv6() && !std::path::Path::new("/proc/net/if_inet6").exists() {
+            continue;
+        }
+        exec(sandbox, "box", &format!("ip address show eth0 | grep -w {address}")).ok();
+        sandbox.wait_for("it answers", || get((address, 80).into()));
+    }
+    let listed = sandbox.holm(&["ls"]).ok();
+    assert!(listed.stdout.contains("198.51.100.7"), "{listed}");
+
+    // Also in guest.toml, and back to the pool.
+    sandbox.holm(&["unset", "box", "net.address"]).ok();
+    let path = sandbox.root().join("guests/box/guest.toml");
+    let text = std::fs::read_to_string(&path).expect("settings");
+    std::fs::write(&path, format!("net.address = [\"198.51.100.8\"]\n{text}")).expect("settings");
+    sandbox.holm(&["restart", "box"]).ok();
+    sandbox.wait_for("it answers there", || get(([198, 51, 100, 8], 80).into()));
+    assert!(get(([198, 51, 100, 7], 80).into()).is_none(), "the old address is gone");
+    sandbox.holm(&["unset", "box", "net.address"]).ok();
+    sandbox.holm(&["restart", "box"]).ok();
+    exec(sandbox, "box", "ip address show eth0 | grep 'inet 10\\.'").ok();
+    remove(sandbox, "box");
+    for address in ["198.51.100.7,198.51.100.8", "127.0.0.1", "198.51.100"] {
+        let setting = format!("net.address={address}");
+        let words = ["create", "box", "--base", "busybox", "--set", &setting];
+        sandbox.holm(&words).turned_down(&["net.address"]);
+    }
+}
+
+fn userfaultfd_is_there_when_asked_for(sandbox: &mut Sandbox) {
+    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
+    let holes = |setting: &str| {
+        let words =
+            ["run", "--base", "busybox", "--net", "none", "-v", &mount, "--set", setting, "--"];
+        let outcome = sandbox.holm(&[&words[..], &["/probe/holm-probe", "seccomp"]].concat());
+        let lines = outcome.stdout.lines().filter(|line| line.starts_with("HOLE"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(holes("security.userfaultfd=false"), [""; 0]);
+    let open = holes("security.userfaultfd=true");
+    if open.is_empty() && std::fs::metadata("/proc/sys/vm/unprivileged_userfaultfd").is_err() {
+        skip("this kernel has no userfaultfd");
+    }
+    assert!(matches!(&open[..], [one] if one.contains("userfaultfd")), "{open:?}");
+}

@@ -1,0 +1,186 @@
+//! Verbs that change what a guest is: edit, inspect, rename, run --keep, and keys from a file.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::{exec, launch_idle, remove, status};
+use crate::sandbox::Sandbox;
+use crate::terminal::Terminal;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(edit_checks_before_it_counts).bases(&["busybox"]),
+    test!(edit_offers_to_go_on).bases(&["busybox"]),
+    test!(inspect_tells_values_and_where_they_are_from).bases(&["busybox"]),
+    test!(a_renamed_guest_is_the_same).bases(&["busybox"]),
+    test!(run_keeps_what_it_is_told_to).bases(&["busybox"]),
+    test!(ssh_keys_come_from_files).bases(&["busybox"]),
+];
+
+/// An editor: a script that gets the file's name.
+fn editor(sandbox: &Sandbox, script: &str) -> String {
+    let path = sandbox.root().join("editor");
+    std::fs::write(&path, script).expect("a script");
+    format!("sh {}", path.display())
+}
+
+fn settings(sandbox: &Sandbox) -> String {
+    std::fs::read_to_string(sandbox.root().join("guests/box/guest.toml")).expect("settings")
+}
+
+fn files(sandbox: &Sandbox) -> Vec<String> {
+    let entries = std::fs::read_dir(sandbox.root().join("guests/box")).expect("a folder");
+    let mut names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+fn edit_checks_before_it_counts(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let before = (settings(sandbox), files(sandbox));
+    let edit = |script: &str| {
+        let mut command = sandbox.command();
+        command.args(["edit", "box"]).env_remove("VISUAL").env("EDITOR", editor(sandbox, script));
+        sandbox.run(&mut command)
+    };
+    let same = edit("exit 0").ok();
+    assert!(same.stderr.contains("nothing changed"), "{same}");
+    edit("echo memory.limt = 5 >>\"$1\"").refused(&["memory.limit", "nothing was changed"]);
+    edit("echo nonsense >>\"$1\"; exit 3").refused(&["nothing was changed"]);
+    assert_eq!((settings(sandbox), files(sandbox)), before, "nothing is left of it");
+
+    let done = edit("sed -i '1i pids.limit = 77' \"$1\"; sed -i s/100000/200000/ \"$1\"").ok();
+    assert!(done.stdout.contains("in effect now: pids.limit"), "{done}");
+    assert!(done.stdout.contains("at the next start: command"), "{done}");
+    assert!(settings(sandbox).starts_with("pids.limit = 77\n"));
+    assert_eq!(files(sandbox), before.1);
+    let forks = "for i in $(seq 100); do sleep 1000 >/dev/null 2>&1 & done; echo all";
+    let bounded = exec(sandbox, "box", forks);
+    assert_ne!(bounded.stdout, "all\n", "{bounded}");
+    sandbox.holm(&["kill", "box"]).ok();
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn edit_offers_to_go_on(sandbox: &mut Sandbox) {
+    sandbox.holm(&["create", "box", "--base", "busybox"]).ok();
+    // Wrong at first, right when called again.
+    let script = "grep -q nonsense \"$1\" && sed -i '/nonsense/d; 1i protect = true' \"$1\" || echo nonsense >>\"$1\"";
+    let editor = editor(sandbox, script);
+    for (answer, status, protected) in [("n\n", 125, false), ("y\n", 0, true)] {
+        let mut command = sandbox.command();
+        command.args(["edit", "box"]).env("EDITOR", &editor).env("VISUAL", "");
+        let mut terminal = Terminal::start(&command);
+        terminal.wait_for(sandbox, "Edit again?");
+        assert!(terminal.text().contains("nonsense"), "the mistake is shown: {}", terminal.text());
+        terminal.type_in(answer);
+        assert_eq!(terminal.end(sandbox), Some(status), "{}", terminal.text());
+        assert_eq!(settings(sandbox).contains("protect = true"), protected);
+        assert!(!files(sandbox).iter().any(|name| name.starts_with("edit")));
+    }
+    sandbox.holm(&["set", "box", "protect=false"]).ok();
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn inspect_tells_values_and_where_they_are_from(sandbox: &mut Sandbox) {
+    sandbox
+        .holm(&["create", "box", "--base", "busybox", "--memory", "64M", "--set", "cpu.cap=0.25"])
+        .ok();
+    let told = sandbox.holm(&["inspect", "box", "--json"]).ok().json();
+    assert_eq!(told["name"], "box");
+    let all = told["settings"].as_array().expect("a list");
+    let setting = |key: &str| all.iter().find(|s| s["key"] == key).unwrap_or(&Value::Null).clone();
+    let line = |key: &str| {
+        let text = settings(sandbox);
+        text.lines().position(|line| line.starts_with(key)).map(|at| at + 1)
+    };
+    for (key, value) in [("base", "busybox".into()), ("memory.limit", Value::from(64 << 20))] {
+        let told = setting(key);
+        assert_eq!((&told["value"], &told["source"]), (&value, &"file".into()), "{told}");
+        assert_eq!(told["line"].as_u64(), line(key).map(|line| line as u64), "{told}");
+    }
+    assert_eq!(setting("memory.limit")["text"], "64M");
+    let default = setting("pids.limit");
+    assert_eq!((&default["source"], &default["value"]), (&"default".into(), &Value::Null));
+    let table = sandbox.holm(&["inspect", "box"]).ok().stdout;
+    assert!(
+        table.lines().any(|l| l.split_whitespace().eq(["cpu.cap", "0.25", "guest.toml:3"])),
+        "{table}"
+    );
+    assert_eq!(table.lines().count(), all.len() + 1, "a line for each\n{table}");
+
+    std::fs::write(sandbox.root().join("guests/box/guest.toml"), "nonsense").expect("a file");
+    sandbox.holm(&["inspect", "box"]).refused(&["guest.toml:1"]);
+    sandbox.holm(&["inspect", "nobody"]).refused(&["nobody"]);
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn a_renamed_guest_is_the_same(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    exec(sandbox, "box", "echo kept >/root/note").ok();
+    let before = exec(sandbox, "box", "cat /etc/machine-id /etc/hostname").ok().stdout;
+    sandbox.holm(&["rename", "box", "new"]).refused(&["box", "running"]);
+    sandbox.holm(&["stop", "box"]).ok();
+    sandbox.holm(&["create", "taken", "--base", "busybox"]).ok();
+    sandbox.holm(&["rename", "box", "taken"]).refused(&["taken"]);
+    sandbox.holm(&["rename", "box", "../new"]).turned_down(&["../new"]);
+    let stopped = status(sandbox, "box");
+    sandbox.holm(&["rename", "box", "new"]).ok();
+    assert_eq!(sandbox.holm(&["ls", "-q", "-a"]).ok().stdout, "new\ntaken\n");
+    assert_eq!(status(sandbox, "new")["last"], stopped["last"]);
+    sandbox.holm(&["start", "box"]).refused(&["box"]);
+
+    sandbox.holm(&["start", "new"]).ok();
+    assert_eq!(exec(sandbox, "new", "cat /root/note").ok().stdout, "kept\n");
+    let after = exec(sandbox, "new", "cat /etc/machine-id /etc/hostname").ok().stdout;
+    assert_eq!(after, before, "who it is stays the guest's");
+    // The old name is free, and another guest's.
+    launch_idle(sandbox, "box", &[]);
+    exec(sandbox, "box", "test ! -e /root/note").ok();
+    for name in ["box", "new"] {
+        remove(sandbox, name);
+    }
+    sandbox.holm(&["rm", "taken"]).ok();
+}
+
+fn run_keeps_what_it_is_told_to(sandbox: &mut Sandbox) {
+    let head = ["run", "--base", "busybox", "--net", "none", "--name", "box"];
+    let script = "echo out; echo x >/root/file; exit 3";
+    let words = [&head[..], &["--keep", "--", "sh", "-c", script]].concat();
+    let outcome = sandbox.holm(&words);
+    assert_eq!((outcome.stdout.as_str(), outcome.code()), ("out\n", 3), "{outcome}");
+    let kept = status(sandbox, "box");
+    assert_eq!((&kept["status"], &kept["last"]["ended"]), (&"stopped".into(), &"exited 3".into()));
+    sandbox.holm(&words).refused(&["box"]);
+    sandbox.holm(&["set", "box", "command=sleep 100000"]).ok();
+    sandbox.holm(&["start", "box"]).ok();
+    assert_eq!(exec(sandbox, "box", "cat /root/file").ok().stdout, "x\n");
+    remove(sandbox, "box");
+
+    let mut plain = sandbox.command();
+    plain.args(head).args(["--", "sh", "-c", "exit 3"]).stdin(Stdio::null());
+    assert_eq!(sandbox.run(&mut plain).code(), 3);
+    assert_eq!(sandbox.holm(&["ls", "-q", "-a"]).ok().stdout, "", "without --keep it is gone");
+}
+
+fn ssh_keys_come_from_files(sandbox: &mut Sandbox) {
+    let (one, two) = ("ssh-ed25519 AAAAC3NzaC1lZDI1 one@here", "ssh-rsa AAAAB3NzaC1yc2E= two@here");
+    let file = |name: &str, text: &str| {
+        let path = sandbox.root().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    };
+    let keys = file("keys", &format!("# of two people\n{one}\n\n  {two}\n"));
+    launch_idle(sandbox, "box", &["--ssh-key", &keys]);
+    let seen = exec(sandbox, "box", "grep -v '^#' /root/.ssh/authorized_keys").ok();
+    assert_eq!(seen.stdout, format!("{one}\n{two}\n"));
+    remove(sandbox, "box");
+    let create =
+        |keys: &str| sandbox.holm(&["create", "box", "--base", "busybox", "--ssh-key", keys]);
+    create(&file("empty", "# none\n")).refused(&["empty", "no public key"]);
+    create(&file("private", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n"))
+        .turned_down(&["ssh.keys"]);
+    create("/no/such/file").refused(&["/no/such/file"]);
+    assert_eq!(sandbox.holm(&["ls", "-q", "-a"]).ok().stdout, "", "nothing was made");
+}
