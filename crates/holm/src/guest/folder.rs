@@ -8,6 +8,7 @@ use super::{Error, Last, Result};
 use crate::Failed;
 use crate::config::{self, Config};
 use crate::pool::{self, Ids, Lock, Name, Pool, RANGE};
+use crate::store;
 
 /// Where a guest's settings are.
 pub fn config_path(pool: &Pool, name: &Name) -> PathBuf {
@@ -106,6 +107,7 @@ pub fn rename(pool: &Pool, name: &Name, new: &Name) -> Result<()> {
     if repaired(pool, name)?.is_some() {
         return Err(Error::Running { name: name.clone(), hint: "" });
     }
+    let _bases = store::hold_all(pool)?;
     let folder = pool.guest_dir(name);
     if pool.guest_dir(new).exists() {
         return Err(Error::Exists(new.clone()));

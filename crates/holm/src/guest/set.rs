@@ -3,6 +3,7 @@ use super::{Error, Result, repaired};
 use crate::cgroup::Layout;
 use crate::config::{self, Change, Effect, edit_text};
 use crate::pool::{self, Name, Pool};
+use crate::step;
 use crate::store;
 
 /// What came of a change of a guest's settings.
@@ -37,9 +38,10 @@ fn replace_locked(pool: &Pool, name: &Name, before: &str, after: &str) -> Result
     // What was there may be nonsense that this change mends.
     let old = config::parse(before, "").unwrap_or_default();
     limits(&new).check_host(&Layout::probe()?)?;
-    if new.base != old.base {
-        store::load(pool, &Name::new(&new.base)?)?;
-    }
+    let other_base = new.base != old.base;
+    // Until the file names it nobody else can tell that it is needed.
+    let _hold = other_base.then(|| store::hold(pool, &Name::new(&new.base)?)).transpose()?;
+    step::done("set-base");
     let alive = repaired(pool, name)?;
     let limited = match &alive {
         Some(alive) if limits(&old) != limits(&new) => alive.cgroup.set_limits(&limits(&new)),

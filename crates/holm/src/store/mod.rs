@@ -10,6 +10,7 @@ mod meta;
 mod remove;
 mod source;
 mod stage;
+mod users;
 
 use std::fs;
 use std::io;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub use gc::{Body, parse_bodies};
 pub use import::{ImportOptions, Phase, Progress, import};
 pub use meta::BaseMeta;
-pub use remove::{Hold, hold, remove};
+pub use remove::{Hold, hold, hold_all, remove};
 pub use source::Source;
 pub use stage::{Stage, clean};
 
@@ -57,14 +58,14 @@ pub enum Error {
         name: Name,
     },
     /// A guest needs the base.
-    #[error("base {name} is used by {users}: remove {them} first")]
+    #[error("base {name} is used by {users}: {remedy} first")]
     InUse {
         /// The base.
         name: Name,
         /// The guests, as a list in words.
         users: String,
-        /// "it" or "them".
-        them: &'static str,
+        /// What to do with them, "remove it".
+        remedy: String,
     },
     /// The word after `import NAME` is not a source.
     #[error("`{text}` is no source of a base: {reason}")]
@@ -123,6 +124,9 @@ pub enum Error {
     /// The kernel refused something.
     #[error(transparent)]
     Failed(Failed),
+    /// The control groups, which tell what runs, cannot be read.
+    #[error(transparent)]
+    Cgroup(#[from] crate::cgroup::Error),
     /// The pool cannot be used.
     #[error(transparent)]
     Pool(#[from] crate::pool::Error),

@@ -1,11 +1,12 @@
 //! Removing a base, and keeping one from being removed.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 
 use rustix::fs::FlockOperation;
 
 use super::stage::{lock_dir, retire};
+use super::users::{configured, running};
 use super::{Base, Error, bases_dir, clean, gc, load};
 use crate::Failed;
 use crate::pool::{Name, Pool, remove_tree};
@@ -28,9 +29,15 @@ pub fn hold(pool: &Pool, name: &Name) -> Result<(Base, Hold), Error> {
     Ok((load(pool, name)?, Hold { _lock: lock }))
 }
 
+/// Keeps all bases from being removed until the [`Hold`] is dropped. Whoever moves a guest.toml does it while holding
+/// them: a look at all guests could miss it.
+pub fn hold_all(pool: &Pool) -> Result<Hold, Error> {
+    Ok(Hold { _lock: lock_dir(&bases_dir(pool), FlockOperation::LockShared)? })
+}
+
 /// Removes a base, and the objects that no other base has.
 ///
-/// Refused while a guest's guest.toml names it, or while somebody [holds](hold) it.
+/// Refused while a guest's guest.toml names it, while a guest runs on it, or while somebody [holds](hold) it.
 pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
     clean(pool)?;
     match load(pool, name) {
@@ -41,21 +48,29 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
     let bases = bases_dir(pool);
     let all = lock_dir(&bases, FlockOperation::LockExclusive)?;
     let dir = pool.base_dir(name);
-    let in_use = |users: String, them| Err(Error::InUse { name: name.clone(), users, them });
+    let in_use = |users: String, remedy: &str| {
+        Err(Error::InUse { name: name.clone(), users, remedy: remedy.to_owned() })
+    };
     let held = match lock_dir(&dir, FlockOperation::NonBlockingLockExclusive) {
         Ok(lock) => lock,
         Err(Error::Failed(Failed { source, .. })) if source.kind() == io::ErrorKind::WouldBlock => {
-            return in_use("a guest that is being created or runs only once".into(), "it");
+            return in_use(
+                "a guest that is being created or changed, or runs only once".into(),
+                "remove it",
+            );
         }
         Err(e) => return Err(e),
     };
-    let users = users(pool, name)?;
-    match users.as_slice() {
-        [] => {}
-        [one] => return in_use(format!("guest {one}"), "it"),
-        [many @ .., last] => {
-            return in_use(format!("guests {} and {last}", many.join(", ")), "them");
-        }
+    let named = (configured(pool, name)?, "", "remove");
+    // Those that start on another base next time have yet to open most of what is in this one.
+    let running = (running(pool, name)?, ", running", "stop or restart");
+    for (guests, how, verb) in [named, running] {
+        let (users, them) = match guests.as_slice() {
+            [] => continue,
+            [one] => (format!("guest {one}{how}"), "it"),
+            [many @ .., last] => (format!("guests {} and {last}{how}", many.join(", ")), "them"),
+        };
+        return in_use(users, &format!("{verb} {them}"));
     }
     let old = retire(&bases, &dir)?;
     drop((held, all));
@@ -63,51 +78,4 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
     gc::want(pool)?;
     remove_tree(&old)?;
     gc::run(pool)
-}
-
-/// The guests whose guest.toml names the base, sorted.
-fn users(pool: &Pool, base: &Name) -> Result<Vec<String>, Error> {
-    let mut users = Vec::new();
-    for guest in pool.guests()? {
-        let path = pool.guest_dir(&guest).join("guest.toml");
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-            Err(e) => return Err(Error::io("read", &path)(e)),
-        };
-        if names_base(&text, base.as_str()) {
-            users.push(guest.to_string());
-        }
-    }
-    users.sort();
-    Ok(users)
-}
-
-/// Whether the guest.toml `text` has `base = "NAME"`. A text that does not parse counts if the name
-/// stands in it: a guest edited into nonsense must not lose its base.
-fn names_base(text: &str, name: &str) -> bool {
-    match text.parse::<toml::Table>() {
-        Ok(table) => table.get("base").and_then(toml::Value::as_str) == Some(name),
-        Err(_) => text.contains(name),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::names_base;
-
-    #[test]
-    fn guests_base() {
-        for (text, want) in [
-            ("base = \"deb\"\n", true),
-            ("# deb\nbase = 'deb'", true),
-            ("base = \"debian\"\n", false),
-            ("hostname = \"deb\"\n", false),
-            ("", false),
-            ("base = \"deb\"\n = nonsense", true),
-            ("base = \"other\"\n = nonsense", false),
-        ] {
-            assert_eq!(names_base(text, "deb"), want, "{text:?}");
-        }
-    }
 }

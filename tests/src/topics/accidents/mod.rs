@@ -1,6 +1,7 @@
 //! Bad input and accidents: a clear error, nothing left behind, nothing lost.
 
 mod adopted;
+mod bases;
 mod host;
 mod init;
 mod killed;
@@ -31,6 +32,7 @@ pub fn tests() -> Vec<Test> {
         room::TESTS,
         host::TESTS,
         places::TESTS,
+        bases::TESTS,
         reuse::TESTS,
         adopted::TESTS,
         killed::TESTS,

@@ -1,0 +1,88 @@
+//! Which guests need a base.
+
+use std::fs;
+use std::io;
+
+use super::Error;
+use crate::cgroup::{self, GuestCgroup, Layout};
+use crate::guest::State;
+use crate::pool::{Name, Pool};
+use crate::step;
+
+/// The guests whose guest.toml names the base, sorted.
+pub(super) fn configured(pool: &Pool, base: &Name) -> Result<Vec<String>, Error> {
+    let mut users = Vec::new();
+    let guests = pool.guests()?;
+    step::done("base-guests");
+    for guest in guests {
+        let path = pool.guest_dir(&guest).join("guest.toml");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(Error::io("read", &path)(e)),
+        };
+        if names_base(&text, base.as_str()) {
+            users.push(guest.to_string());
+        }
+    }
+    Ok(users)
+}
+
+/// The guests that run on the base, sorted, whatever their guest.toml says by now.
+pub(super) fn running(pool: &Pool, base: &Name) -> Result<Vec<String>, Error> {
+    let layout = Layout::probe()?;
+    let mut users = Vec::new();
+    for name in cgroup::guests(&layout, &pool.group())? {
+        let Some(cgroup) = GuestCgroup::open(&layout, &pool.group(), &name)? else { continue };
+        if cgroup.populated()?
+            && let Some(state) = cgroup.state()?
+            && runs_on(&state, base.as_str())
+        {
+            users.push(name);
+        }
+    }
+    Ok(users)
+}
+
+/// Whether the guest.toml `text` has `base = "NAME"`. A text that does not parse counts if the name
+/// stands in it: a guest edited into nonsense must not lose its base.
+fn names_base(text: &str, name: &str) -> bool {
+    match text.parse::<toml::Table>() {
+        Ok(table) => table.get("base").and_then(toml::Value::as_str) == Some(name),
+        Err(_) => text.contains(name),
+    }
+}
+
+/// The same of a running guest's state.
+fn runs_on(state: &[u8], name: &str) -> bool {
+    match serde_json::from_slice::<State>(state) {
+        Ok(state) => state.base == name,
+        Err(_) => String::from_utf8_lossy(state).contains(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{names_base, runs_on};
+
+    #[test]
+    fn guests_base() {
+        for (text, want) in [
+            ("base = \"deb\"\n", true),
+            ("# deb\nbase = 'deb'", true),
+            ("base = \"debian\"\n", false),
+            ("hostname = \"deb\"\n", false),
+            ("", false),
+            ("base = \"deb\"\n = nonsense", true),
+            ("base = \"other\"\n = nonsense", false),
+        ] {
+            assert_eq!(names_base(text, "deb"), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_read_protects_too() {
+        assert!(runs_on(b"{\"base\":\"deb\",\"of\":\"another version\"}", "deb"));
+        assert!(!runs_on(b"{\"base\":\"other\"}", "deb"));
+    }
+}
