@@ -1,6 +1,8 @@
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use holm_sys::process::{self, Clone};
@@ -123,9 +125,18 @@ pub(super) fn responder(plan: &net::Plan) -> Result<Option<(OwnedFd, String)>> {
     Ok(net::responder(plan)?.map(|socket| (socket, net::answer_text(plan))))
 }
 
-/// The program that runs, by the path it was started from.
+/// The program that runs, by the path it was started from: an upgrade may have put another there by now.
 pub(super) fn own_program() -> Result<PathBuf> {
-    std::env::current_exe().map_err(|error| Error::io("find the program of", "holm", error))
+    let exe = std::env::current_exe();
+    Ok(undeleted(exe.map_err(|error| Error::io("find the program of", "holm", error))?))
+}
+
+/// The path without the words that the kernel puts after that of a file which has been replaced.
+fn undeleted(path: PathBuf) -> PathBuf {
+    match path.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
+        Some(cut) if !path.exists() => OsStr::from_bytes(cut).into(),
+        _ => path,
+    }
 }
 
 /// What the child says when it has done its work.
@@ -164,4 +175,20 @@ pub(super) fn in_monitor(
     let message = message.trim_start_matches(DONE).to_owned();
     let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
     Err(Error::Start { name: name.clone(), message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replaced_program_keeps_its_path() {
+        for (path, want) in [
+            ("/nowhere/holm (deleted)", "/nowhere/holm"),
+            ("/nowhere/holm", "/nowhere/holm"),
+            ("/nowhere/(deleted)", "/nowhere/(deleted)"),
+        ] {
+            assert_eq!(undeleted(path.into()), Path::new(want));
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! `holm start` and `holm run` killed with -9 at each step: the next command repairs.
 
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -50,12 +50,19 @@ impl Stopped {
     #[track_caller]
     pub fn new(sandbox: &Sandbox, args: &[&str], step: &str) -> Self {
         let mut command = sandbox.command();
-        command.args(args).env("HOLM_STOP_AT", step);
+        Self::of(sandbox, command.args(args), step)
+    }
+
+    /// The same for a command of which more than the arguments is the caller's.
+    #[track_caller]
+    pub fn of(sandbox: &Sandbox, command: &mut Command, step: &str) -> Self {
+        let words = format!("{command:?}");
+        command.env("HOLM_STOP_AT", step);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut command = command.spawn().expect("holm runs");
         let at = sandbox.wait_for("a process that stops at the step", || {
             if let Some(status) = command.try_wait().expect("our child") {
-                panic!("holm {args:?} ended with {status}, and never came to step {step}");
+                panic!("{words} ended with {status}, and never came to step {step}");
             }
             let id = command.id();
             let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));

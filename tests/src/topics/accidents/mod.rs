@@ -13,6 +13,7 @@ mod races;
 mod reuse;
 mod room;
 mod settings;
+mod upgrade;
 
 use std::path::Path;
 
@@ -33,6 +34,7 @@ pub fn tests() -> Vec<Test> {
         host::TESTS,
         places::TESTS,
         bases::TESTS,
+        upgrade::TESTS,
         reuse::TESTS,
         adopted::TESTS,
         killed::TESTS,

@@ -1,0 +1,39 @@
+//! Another Holm in the place of the one that runs.
+
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::killed::{Stopped, is_stopped};
+use super::{exec, idle, pid, status};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[test!(during_a_start).bases(&["busybox"])];
+
+/// The guest's monitor executes the program of that path when the guest ends.
+fn during_a_start(sandbox: &mut Sandbox) {
+    let (path, new) = (sandbox.root().join("holm"), sandbox.root().join("holm.new"));
+    std::fs::copy(&sandbox.options.holm, &path).expect("a copy");
+    std::fs::copy(&sandbox.options.holm, &new).expect("a copy");
+    idle(sandbox, "create", "box");
+    let mut command = Command::new(&path);
+    command.args(["start", "box"]).env("HOLM_ROOT", sandbox.root());
+    let mut start = Stopped::of(sandbox, &mut command, "record");
+    std::fs::rename(&new, &path).expect("an upgrade");
+    kill_process(start.at, Signal::CONT).expect("it stands still");
+    assert!(sandbox.wait_for("holm start ends", || start.try_wait()).success());
+
+    let before = status(sandbox, "box");
+    let (first, monitor) = (pid(&before, "pid"), pid(&before, "monitor"));
+    exec(sandbox, "box", "reboot");
+    sandbox.wait_for("the guest is up again", || {
+        // The monitor makes the next start, with the same step to stop at.
+        if is_stopped(monitor.unsigned_abs()) {
+            let _ = kill_process(Pid::from_raw(monitor).expect("a process id"), Signal::CONT);
+        }
+        let now = status(sandbox, "box");
+        (now["status"] == "ready" && pid(&now, "pid") != first).then_some(())
+    });
+    sandbox.holm(&["rm", "--force", "box"]).ok();
+}
