@@ -16,26 +16,24 @@
 
 mod error;
 mod ids;
+mod instance;
 mod lock;
 mod name;
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Failed;
 pub use error::Error;
 pub use ids::{Ids, MAX_CONTEXT, RANGE};
+pub use instance::INSTANCES;
 pub use lock::Lock;
 pub use name::Name;
 
 /// The result of what this module does.
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// Instance numbers run from 1 to this: 27 blocks of 2^26 user ids lie between the ranges that
-/// distributions give to users and the one that systemd sets aside (from `0x7000_0000`).
-pub const INSTANCES: u8 = 27;
 
 /// The root that is used when neither `--root` nor `HOLM_ROOT` names another.
 pub const DEFAULT_ROOT: &str = "/var/lib/holm";
@@ -64,7 +62,7 @@ impl Pool {
             create(&root)?;
         }
         let in_use = Arc::new(Lock::shared(&root)?);
-        let instance = instance_of(&root)?;
+        let instance = instance::of(&root)?;
         let run = Path::new(RUN).join(instance.to_string());
         Ok(Self { root, run, instance, in_use })
     }
@@ -130,11 +128,7 @@ impl Pool {
 
     /// The name of the control group that holds this root's guests.
     pub fn group(&self) -> String {
-        if self.root == Path::new(DEFAULT_ROOT) {
-            "holm".to_owned()
-        } else {
-            format!("holm-{}", self.instance)
-        }
+        instance::group(&self.root, self.instance)
     }
 
     /// The names of all guests, sorted.
@@ -217,39 +211,6 @@ fn create(root: &Path) -> Result<PathBuf> {
         make(&root.join(folder), 0o755)?;
     }
     fs::canonicalize(root).map_err(|error| Error::io("open the Holm root", root, error))
-}
-
-/// Finds the root's instance number, or takes a free one.
-///
-/// A number is taken by making a symbolic link, which succeeds for one process only. The number is
-/// also kept in the root, so that it is the same after a reboot of the host unless it was taken since.
-fn instance_of(root: &Path) -> Result<u8> {
-    let instances = Path::new(RUN).join("instances");
-    let kept = root.join("instance");
-    let known = fs::read_to_string(&kept).ok().and_then(|text| text.trim().parse::<u8>().ok());
-    if let Some(number) = known
-        && fs::read_link(instances.join(number.to_string())).is_ok_and(|target| target == root)
-    {
-        return Ok(number);
-    }
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(&instances)
-        .map_err(|error| Error::io("make the folder", &instances, error))?;
-    let _lock = Lock::folder(&instances)?;
-    let first = known.or((root == Path::new(DEFAULT_ROOT)).then_some(1));
-    for number in first.into_iter().chain((1..=INSTANCES).rev()) {
-        let link = instances.join(number.to_string());
-        if fs::read_link(&link).is_ok_and(|other| other != root && other.join("stage").is_dir()) {
-            continue;
-        }
-        let _ = fs::remove_file(&link);
-        symlink(root, &link).map_err(|error| Error::io("make the link", &link, error))?;
-        write(&kept, &format!("{number}\n"))?;
-        return Ok(number);
-    }
-    Err(Error::NoInstance { folder: instances, count: INSTANCES })
 }
 
 /// Writes a file such that a reader sees the old text or the new, and a crash leaves one of them.

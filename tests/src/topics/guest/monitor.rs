@@ -1,5 +1,7 @@
 //! A monitor's death reaches no guest.
 
+use std::os::unix::fs::MetadataExt;
+
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::{exec, launch_idle, pid, remove, status};
@@ -10,6 +12,7 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(a_guest_outlives_its_monitor).bases(&["busybox"]),
     test!(a_wiped_run_folder_loses_no_guest).bases(&["busybox"]),
+    test!(a_wiped_run_folder_gives_no_number_away).bases(&["busybox"]),
     test!(a_guest_with_an_unreadable_state_can_be_killed).bases(&["busybox"]),
 ];
 
@@ -45,6 +48,30 @@ fn a_wiped_run_folder_loses_no_guest(sandbox: &mut Sandbox) {
     std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run folder");
     assert_ne!(status(sandbox, "box")["status"], "stopped");
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
+    remove(sandbox, "box");
+}
+
+/// The root that comes first must not take the guests of another for its own.
+fn a_wiped_run_folder_gives_no_number_away(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let number = sandbox.instance().expect("the root is in use");
+    let kept = std::fs::metadata(sandbox.root().join("instance")).expect("a file").ino();
+    let before = pid(&status(sandbox, "box"), "pid");
+    std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run folder");
+    std::fs::remove_file(format!("/run/holm/instances/{number}")).expect("its link");
+
+    let other = sandbox.root().join("other");
+    let root = other.to_string_lossy();
+    sandbox.holm(&["--root", &root, "ls"]).ok();
+    let taken = std::fs::read_to_string(other.join("instance")).expect("its number");
+    assert_ne!(taken.trim(), number.to_string());
+    sandbox.holm(&["--root", &root, "release"]).ok();
+
+    assert_eq!(pid(&status(sandbox, "box"), "pid"), before);
+    assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
+    assert_eq!(sandbox.instance(), Some(number));
+    let now = std::fs::metadata(sandbox.root().join("instance")).expect("a file").ino();
+    assert_eq!(now, kept, "an unchanged number is not written: there may be no room");
     remove(sandbox, "box");
 }
 

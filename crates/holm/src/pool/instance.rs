@@ -1,0 +1,77 @@
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::Path;
+
+use super::{DEFAULT_ROOT, Error, Lock, RUN, Result, write};
+use crate::cgroup::{self, GuestCgroup, Layout};
+
+/// Instance numbers run from 1 to this: 27 blocks of 2^26 user ids lie between the ranges that
+/// distributions give to users and the one that systemd sets aside (from `0x7000_0000`).
+pub const INSTANCES: u8 = 27;
+
+/// The file of a root in which its number is kept.
+const KEPT: &str = "instance";
+
+/// Finds the root's instance number, or takes a free one.
+///
+/// A number is taken by making a symbolic link, which succeeds for one process only. The number is
+/// also kept in the root, so that it is the same after a reboot of the host unless it was taken since.
+pub fn of(root: &Path) -> Result<u8> {
+    let instances = Path::new(RUN).join("instances");
+    let known = kept(root);
+    if let Some(number) = known
+        && fs::read_link(instances.join(number.to_string())).is_ok_and(|target| target == root)
+    {
+        return Ok(number);
+    }
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(&instances)
+        .map_err(|error| Error::io("make the folder", &instances, error))?;
+    let _lock = Lock::folder(&instances)?;
+    let first = known.or((root == Path::new(DEFAULT_ROOT)).then_some(1));
+    for number in first.into_iter().chain((1..=INSTANCES).rev()) {
+        let link = instances.join(number.to_string());
+        let taken =
+            fs::read_link(&link).is_ok_and(|other| other != root && other.join("stage").is_dir());
+        if taken || (known != Some(number) && has_guests(number)) {
+            continue;
+        }
+        let _ = fs::remove_file(&link);
+        symlink(root, &link).map_err(|error| Error::io("make the link", &link, error))?;
+        // The first command after each boot comes by here: it needs no room on the disk.
+        if known != Some(number) {
+            write(&root.join(KEPT), &format!("{number}\n"))?;
+        }
+        return Ok(number);
+    }
+    Err(Error::NoInstance { folder: instances, count: INSTANCES })
+}
+
+/// The name of the control group that holds a root's guests.
+pub fn group(root: &Path, instance: u8) -> String {
+    if root == Path::new(DEFAULT_ROOT) { "holm".to_owned() } else { format!("holm-{instance}") }
+}
+
+/// The number that a root had last.
+fn kept(root: &Path) -> Option<u8> {
+    fs::read_to_string(root.join(KEPT)).ok()?.trim().parse().ok()
+}
+
+/// Whether guests run under a number that no link names: their root has yet to find it again after /run was wiped. Who
+/// took it would take them for its own, and end them.
+fn has_guests(number: u8) -> bool {
+    // Without control groups there are no guests.
+    let Ok(layout) = Layout::probe() else { return false };
+    let run = |root: &Path| {
+        let group = group(root, number);
+        let lives = |name: &String| {
+            let cgroup = GuestCgroup::open(&layout, &group, name);
+            cgroup.is_ok_and(|found| found.is_some_and(|guest| guest.populated().unwrap_or(true)))
+        };
+        cgroup::guests(&layout, &group).unwrap_or_default().iter().any(lives)
+    };
+    let default = Path::new(DEFAULT_ROOT);
+    run(Path::new("any other")) || (kept(default) == Some(number) && run(default))
+}
