@@ -210,6 +210,14 @@ fn completion_knows_verbs_options_and_keys() {
     assert_eq!(words(&["kill", "--signal", "US"]), "USR1\nUSR2\n");
     assert_eq!(words(&["stop", ""]), "", "there is no root, and none is made");
     assert_eq!(words(&["exec", "web", "--", "l"]), "");
+    assert_eq!(words(&["exec", "web", "ls", "-"]), "");
+    assert_eq!(words(&["doctor", "kernel", "over"]), "overlay\noverlay-detached\n");
+    assert_eq!(words(&["completion", ""]), "bash\nzsh\nfish\n");
+    assert_eq!(words(&["create", "web", "--init", ""]), "system\nminimal\n");
+    assert_eq!(words(&["run", "--network", "p"]), "private\n");
+    assert_eq!(words(&["ls", "--color", "a"]), "auto\nalways\n");
+    assert_eq!(words(&["--root", "/x", "sta"]), "start\nstatus\n");
+    assert_eq!(words(&["stop", "--root", "=", "/x", "-q", "--ti"]), "--timeout\n");
     assert!(!words(&[""]).contains("monitor-ended"));
 }
 
@@ -223,4 +231,10 @@ fn the_manual_has_all_verbs_and_keys() {
     for key in holm::config::keys() {
         assert!(page.contains(&format!(".B {}\n", key.name.replace('-', "\\-"))), "{}", key.name);
     }
+    let (_, end) = page.split_once(".SH EXIT STATUS").expect("a section");
+    let variables = ["HOLM_ROOT", "HOLM_IMPORT", "HOLM_PROBE_NO", "VISUAL, EDITOR", "NO_COLOR"];
+    for word in variables {
+        assert!(end.contains(&format!(".TP\n.B {word}\n")), "{word}: {end}");
+    }
+    assert!(end.contains("doctor ends with 1"), "{end}");
 }

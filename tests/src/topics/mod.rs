@@ -3,6 +3,7 @@
 mod accidents;
 mod bases;
 mod cgroup;
+mod completion;
 mod doctor;
 mod guest;
 mod inits;
@@ -22,6 +23,7 @@ pub fn all() -> Vec<Test> {
         machine::TESTS,
         &bases::tests(),
         doctor::TESTS,
+        completion::TESTS,
         cgroup::life::TESTS,
         cgroup::limits::TESTS,
         cgroup::live::TESTS,

@@ -50,7 +50,11 @@ fn page() -> String {
     page.push_str(
         ".SH EXIT STATUS\n0 if all went well, 2 if the command line was wrong, 125 if holm failed.\n\
          exec and run end with the status of the command: 126 if it cannot be run, 127 if there is none.\n\
+         doctor ends with 1 if no guest can run on this host.\n\
          .SH ENVIRONMENT\n.TP\n.B HOLM_ROOT\nWhere everything is kept, as \\-\\-root.\n\
+         .TP\n.B HOLM_IMPORT\nThe program holm-import, if it is neither beside holm nor in ../libexec/holm.\n\
+         .TP\n.B HOLM_PROBE_NO\nFeatures, with commas between them, that doctor is to find missing.\n\
+         .TP\n.B VISUAL, EDITOR\nThe editor of edit, the first that is set; else sensible\\-editor or vi.\n\
          .TP\n.B NO_COLOR\nNo colours.\n",
     );
     page

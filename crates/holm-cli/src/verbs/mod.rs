@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::failure::{FAILED, Failure};
 
 mod base;
+mod complete;
 mod completion;
 mod console;
 mod create;
@@ -170,7 +171,7 @@ static VERBS: &[Verb] = &[
     release::VERB,
     help::VERB,
     completion::VERB,
-    completion::COMPLETE,
+    complete::VERB,
     man::VERB,
     monitor_ended::VERB,
 ];
@@ -244,15 +245,26 @@ mod tests {
     #[test]
     fn every_example_is_understood() {
         for verb in all().filter(|v| !v.is_hidden()) {
-            let own = format!("holm {} ", verb.name);
-            let lines: Vec<&str> = verb.examples.lines().filter(|l| l.contains("holm ")).collect();
-            assert!(lines.iter().any(|l| format!("{l} ").contains(&own)), "{}", verb.name);
-            for line in lines {
-                let holm = line.find("holm ").expect("only such lines");
-                let words = words(&line[holm..]);
-                let result = everything().try_get_matches_from(&words);
-                assert!(result.is_ok(), "{line}\n{words:?}\n{}", result.unwrap_err());
-            }
+            understood(&format!("holm {}", verb.name), &verb.clap());
+        }
+    }
+
+    /// The examples in a verb's help, and in the help of the verbs below it.
+    fn understood(name: &str, command: &Command) {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let examples = help.strip_prefix("Examples:\n").unwrap_or_else(|| panic!("{name}: {help}"));
+        let examples = examples.lines().take_while(|l| !l.is_empty());
+        let lines: Vec<&str> = examples.filter(|l| l.contains("holm ")).collect();
+        let own = format!("{name} ");
+        assert!(lines.iter().any(|l| format!("{l} ").contains(&own)), "{name}: {help}");
+        for line in lines {
+            let holm = line.find("holm ").expect("only such lines");
+            let words = words(&line[holm..]);
+            let result = everything().try_get_matches_from(&words);
+            assert!(result.is_ok(), "{line}\n{words:?}\n{}", result.unwrap_err());
+        }
+        for inner in command.get_subcommands() {
+            understood(&format!("{name} {}", inner.get_name()), inner);
         }
     }
 

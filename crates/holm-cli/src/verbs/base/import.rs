@@ -13,7 +13,12 @@ use crate::context::Context;
 use crate::progress::Line;
 use crate::term;
 
-const SOURCES: &str = "SOURCE is one of
+const EXAMPLES_AND_SOURCES: &str = "Examples:
+  holm base import debian13 debootstrap:trixie+openssh-server,nginx
+  holm base import mine ./rootfs.tar.zst
+  ssh host tar -c -C / usr etc | holm base import theirs -
+
+SOURCE is one of
   debootstrap:SUITE[+PACKAGE,...]  a Debian, from the host's own apt sources
   busybox                          the host's static busybox
   FOLDER                           a root filesystem
@@ -22,7 +27,7 @@ const SOURCES: &str = "SOURCE is one of
 
 /// Arguments.
 #[derive(Debug, Args)]
-#[command(after_help = SOURCES)]
+#[command(after_help = EXAMPLES_AND_SOURCES)]
 pub struct Import {
     /// The new base
     name: String,

@@ -9,8 +9,13 @@ use super::super::{Outcome, Run};
 use crate::context::Context;
 use crate::term;
 
+const EXAMPLES: &str = "Examples:
+  holm base inspect debian13
+  holm base inspect debian13 --json";
+
 /// Arguments.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Inspect {
     /// The base
     name: String,

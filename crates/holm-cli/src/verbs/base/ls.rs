@@ -8,8 +8,13 @@ use super::super::{Outcome, Run};
 use crate::context::Context;
 use crate::term::{self, Cell};
 
+const EXAMPLES: &str = "Examples:
+  holm base ls
+  holm base ls -q    # names only, for scripts";
+
 /// No arguments.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Ls {}
 
 impl Run for Ls {

@@ -10,8 +10,13 @@ use crate::context::Context;
 use crate::failure::{FAILED, Failure};
 use crate::{several, term};
 
+const EXAMPLES: &str = "Examples:
+  holm base rm old
+  holm base rm old older oldest";
+
 /// Arguments.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Rm {
     /// The bases
     #[arg(required = true, value_name = "NAME")]

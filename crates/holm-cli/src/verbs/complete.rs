@@ -1,0 +1,197 @@
+//! The hidden `holm complete`, which the scripts of `holm completion` ask.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, Args, Command};
+use holm::config::{self, Kind};
+use holm::host::FEATURES;
+use holm::pool::Name;
+
+use super::{Group, Outcome, Run, Verb, all, find};
+use crate::context::Context;
+use crate::term;
+
+pub const VERB: Verb = Verb::new::<Complete>(Group::Hidden, "complete", "");
+
+/// The words so far; the last one is being typed.
+#[derive(Debug, Args)]
+pub struct Complete {
+    #[arg(last = true)]
+    words: Vec<String>,
+}
+
+impl Run for Complete {
+    fn run(self, context: &Context) -> Outcome {
+        let Some((typed, before)) = self.words.split_last() else { return Ok(0) };
+        let mut text = String::new();
+        for word in Place::of(before, context).candidates(typed) {
+            if word.starts_with(typed.as_str()) {
+                text.push_str(&word);
+                text.push('\n');
+            }
+        }
+        term::print(&text);
+        Ok(0)
+    }
+}
+
+/// Where in a command line the word stands that is being typed.
+struct Place {
+    /// The root that the line speaks of.
+    context: Context,
+    verb: Option<&'static Verb>,
+    /// Whose arguments stand there: those of `holm`, of a verb, or of a verb's own verb.
+    command: Command,
+    /// The option whose value it is.
+    option: Option<Arg>,
+    /// How many words of that command, which are no options, stand before it.
+    words: usize,
+    /// Nothing is known of it: it belongs to a command inside a guest, or to a verb that is none.
+    foreign: bool,
+}
+
+impl Place {
+    fn of(before: &[String], context: &Context) -> Self {
+        let mut place = Self {
+            context: Context { root: context.root.clone(), ..*context },
+            verb: None,
+            command: crate::cli::root(),
+            option: None,
+            words: 0,
+            foreign: false,
+        };
+        // bash makes a word of its own of the one in --root=DIR.
+        for word in before.iter().filter(|word| *word != "=") {
+            place.pass(word);
+        }
+        place
+    }
+
+    fn pass(&mut self, word: &str) {
+        if let Some(option) = self.option.take() {
+            if option.get_id() == "root" {
+                self.context.root = Some(PathBuf::from(word));
+            }
+        } else if word == "--" {
+            self.foreign = true;
+        } else if let Some(root) = word.strip_prefix("--root=") {
+            self.context.root = Some(PathBuf::from(root));
+        } else if word.starts_with('-') {
+            self.option = self.option_with_value(word);
+        } else if self.verb.is_none() {
+            self.verb = find(word);
+            match self.verb {
+                Some(verb) => self.command = verb.clap(),
+                None => self.foreign = true,
+            }
+        } else if let Some(inner) = self.command.find_subcommand(word).cloned() {
+            self.command = inner;
+        } else {
+            // Whatever follows the first word of a command is that command's.
+            self.foreign |= self.argument().is_some_and(Arg::is_trailing_var_arg_set);
+            self.words += 1;
+        }
+    }
+
+    /// The option that a word is, if its value is the next word.
+    fn option_with_value(&self, word: &str) -> Option<Arg> {
+        let is = |arg: &&Arg| match word.strip_prefix("--") {
+            Some(long) => {
+                let aliases = arg.get_all_aliases().unwrap_or_default();
+                arg.get_long() == Some(long) || aliases.contains(&long)
+            }
+            // Options of one letter may stand together: -it.
+            None => arg.get_short().is_some() && arg.get_short() == word.chars().last(),
+        };
+        let root = crate::cli::root();
+        let found = self.command.get_arguments().chain(root.get_arguments()).find(is)?;
+        (found.get_action().takes_values() && !found.is_require_equals_set()).then(|| found.clone())
+    }
+
+    /// What stands there, if it is no option.
+    fn argument(&self) -> Option<&Arg> {
+        let all: Vec<&Arg> = self.command.get_positionals().collect();
+        let last = all.last().filter(|last| matches!(last.get_action(), ArgAction::Append));
+        all.get(self.words).or(last).copied()
+    }
+
+    fn candidates(&self, typed: &str) -> Vec<String> {
+        if self.foreign {
+            return Vec::new();
+        }
+        if let Some(option) = &self.option {
+            return self.values(option);
+        }
+        let Some(verb) = self.verb else {
+            return verbs().chain(options(&self.command)).collect();
+        };
+        if typed.starts_with('-') {
+            return options(&self.command).chain(options(&crate::cli::root())).collect();
+        }
+        if self.command.has_subcommands() {
+            return self.command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
+        }
+        self.argument().map_or_else(Vec::new, |argument| self.words_for(verb, argument))
+    }
+
+    /// What an option may be set to.
+    fn values(&self, option: &Arg) -> Vec<String> {
+        match option.get_id().as_str() {
+            "base" => self.names(true),
+            "set" => keys(),
+            "signal" => config::signals().map(str::to_owned).collect(),
+            "init" => choices("init"),
+            "net" => choices("net.mode"),
+            _ => possible(option),
+        }
+    }
+
+    /// What the argument of a verb may be. New names and files are the typist's to know.
+    fn words_for(&self, verb: &Verb, argument: &Arg) -> Vec<String> {
+        match (verb.name, argument.get_id().as_str()) {
+            ("help", _) => verbs().collect(),
+            ("doctor", _) => FEATURES.iter().map(|f| f.name.to_owned()).collect(),
+            ("set", "changes") => keys(),
+            ("unset" | "inspect", "key" | "keys") => {
+                keys().into_iter().map(|k| k.trim_end_matches('=').to_owned()).collect()
+            }
+            ("base", "name") if self.command.get_name() == "import" => Vec::new(),
+            ("base", "name" | "names") => self.names(true),
+            ("create" | "launch", _) => Vec::new(),
+            (_, "name" | "names") => self.names(false),
+            _ => possible(argument),
+        }
+    }
+
+    /// Bases or guests; none if there is no root yet, which must not be made by a key press.
+    fn names(&self, bases: bool) -> Vec<String> {
+        let there = self.context.root().is_dir().then(|| self.context.pool().ok()).flatten();
+        let list = there.and_then(|p| if bases { p.bases().ok() } else { p.guests().ok() });
+        list.unwrap_or_default().iter().map(Name::to_string).collect()
+    }
+}
+
+fn verbs() -> impl Iterator<Item = String> {
+    all().filter(|v| !v.is_hidden()).map(|v| v.name.to_owned())
+}
+
+fn options(command: &Command) -> impl Iterator<Item = String> {
+    let visible = command.get_arguments().filter(|a| !a.is_hide_set());
+    visible.filter_map(|a| a.get_long()).map(|long| format!("--{long}"))
+}
+
+fn keys() -> Vec<String> {
+    config::keys().iter().map(|k| format!("{}=", k.name.trim_end_matches('*'))).collect()
+}
+
+/// The words that a key takes.
+fn choices(key: &str) -> Vec<String> {
+    match config::find(key).map(|key| key.kind) {
+        Some(Kind::Choice(words)) => words.iter().map(|&word| word.to_owned()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn possible(argument: &Arg) -> Vec<String> {
+    argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect()
+}

@@ -1,0 +1,72 @@
+//! What a shell completes: what only a root with guests and bases in it shows.
+
+use std::process::Command;
+
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(names_stand_where_they_belong).bases(&["busybox"]),
+    test!(bash_is_given_names).bases(&["busybox"]),
+];
+
+fn create(sandbox: &Sandbox) {
+    sandbox.holm(&["create", "web", "--base", "busybox", "--", "true"]).ok();
+}
+
+fn names_stand_where_they_belong(sandbox: &mut Sandbox) {
+    create(sandbox);
+    let root = sandbox.root().to_string_lossy().into_owned();
+    // The root is told by the line alone.
+    let words = |typed: &[&str]| {
+        let mut command = sandbox.command();
+        command.env_remove("HOLM_ROOT").args(["complete", "--", "--root", &root]).args(typed);
+        sandbox.run(&mut command).ok().stdout
+    };
+    let guests: [&[&str]; 5] = [
+        &["stop", ""],
+        &["stop", "--timeout", "5s", "db", "w"],
+        &["rename", ""],
+        &["exec", "--user", "root", ""],
+        &["-q", "set", ""],
+    ];
+    for typed in guests {
+        assert_eq!(words(typed), "web\n", "{typed:?}");
+    }
+    let bases: [&[&str]; 3] =
+        [&["create", "new", "--base", ""], &["run", "--image", "b"], &["base", "rm", "old", ""]];
+    for typed in bases {
+        assert_eq!(words(typed), "busybox\n", "{typed:?}");
+    }
+    let neither: [&[&str]; 10] = [
+        &["create", ""],
+        &["launch", "w"],
+        &["rename", "web", ""],
+        &["base", "import", ""],
+        &["base", "import", "new", ""],
+        &["doctor", "w"],
+        &["create", "new", "--ssh-key", ""],
+        &["create", "new", "--mount", ""],
+        &["run", "--init", "w"],
+        &["--root", ""],
+    ];
+    for typed in neither {
+        assert_eq!(words(typed), "", "{typed:?}");
+    }
+    sandbox.holm(&["rm", "web"]).ok();
+}
+
+/// bash splits `--root=DIR` into three words.
+fn bash_is_given_names(sandbox: &mut Sandbox) {
+    create(sandbox);
+    let root = sandbox.root().to_string_lossy().into_owned();
+    let script = "holm() { \"$HOLM\" \"$@\"; }; . /dev/stdin; \
+                  COMP_WORDS=(holm --root = \"$ROOT\" stop ''); COMP_CWORD=5; _holm; echo \"${COMPREPLY[*]}\"";
+    let mut bash = Command::new("bash");
+    bash.args(["-c", script]).env("HOLM", &sandbox.options.holm).env("ROOT", root);
+    let completion = sandbox.holm(&["completion", "bash"]).ok().stdout;
+    let limit = std::time::Duration::from_secs(30) * sandbox.options.patience();
+    let outcome = crate::command::run(&mut bash, completion.as_bytes(), limit).ok();
+    assert_eq!(outcome.stdout, "web\n", "{outcome}");
+    sandbox.holm(&["rm", "web"]).ok();
+}
