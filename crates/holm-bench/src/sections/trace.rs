@@ -27,7 +27,7 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
         return Err("this holm prints no steps with HOLM_TRACE=1".to_owned());
     }
     let mut text = String::from(
-        "`HOLM_TRACE=1 holm run --set net.mode=none -- /bin/true`, microseconds:\n\n| step | median | p10 | p90 |\n|---|---:|---:|---:|\n",
+        "`HOLM_TRACE=1 holm run --base minimal --set net.mode=none -- /bin/true`, microseconds:\n\n| step | median | p10 | p90 |\n|---|---:|---:|---:|\n",
     );
     let mut sum = 0.0;
     for (step, samples) in &steps {

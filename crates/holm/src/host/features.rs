@@ -122,7 +122,7 @@ pub const FEATURES: &[Feature] = &[
         cgroups::layout,
     )
     .partly(
-        "a start with limits takes 10 to 20 ms longer: they are set in several hierarchies",
+        "a start with limits takes some tenths of a millisecond longer: they are set in several hierarchies",
         "boot with systemd.unified_cgroup_hierarchy=1",
     ),
     Feature::wanted(
@@ -185,7 +185,7 @@ pub const FEATURES: &[Feature] = &[
     ),
     Feature::extra(
         "quota",
-        "a guest's disk can be bounded only by giving it an image file of its own",
+        "none today: Holm cannot bound a guest's disk yet, and will need this for it",
         "ext4: tune2fs -O quota,project on the unmounted disk, then mount it with prjquota; XFS: mount it with prjquota",
         disk::quota,
     ),
