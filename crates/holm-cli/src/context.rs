@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use holm::pool::{self, Name, Pool};
 
 use crate::failure::Failure;
+use crate::term;
 
 /// The global options.
 #[derive(Debug)]
@@ -31,15 +32,16 @@ impl Context {
             .unwrap_or_else(|| PathBuf::from(pool::DEFAULT_ROOT))
     }
 
-    /// Opens the root.
+    /// Opens the root. What a command puts right there on its way is said on standard error.
     pub fn pool(&self) -> Result<Pool, Failure> {
-        Pool::open(&self.root()).map_err(|error| {
+        let pool = Pool::open(&self.root()).map_err(|error| {
             let failure = Failure::from(error);
             if rustix::process::geteuid().is_root() {
                 return failure;
             }
             failure.help("a Holm root is the host's root's: run holm as root (sudo holm ...)")
-        })
+        })?;
+        Ok(pool.heard_by(|sentence| term::print_error(&format!("holm: {sentence}\n"))))
     }
 }
 

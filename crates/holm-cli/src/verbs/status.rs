@@ -71,7 +71,7 @@ fn text(guest: &Summary, colour: bool) -> String {
         }
     }
     if guest.unwatched {
-        let text = "none: the next start, stop or console puts one in its place";
+        let text = "none, it was killed; another command is at work on the guest, and the next one puts a new one there";
         lines.push(("monitor", text.to_owned()));
     }
     lines.extend(guest.unguarded.clone().map(|what| ("network rules", what)));

@@ -42,7 +42,7 @@ pub struct Summary {
     pub usage: Option<Usage>,
     /// How many processes the kernel killed in this run because the memory limit was reached.
     pub oom_kills: u64,
-    /// Its monitor is dead: the next `start`, `stop` or `console` puts another in its place.
+    /// Its monitor is dead, and another command is at work on the guest: else this look had put a new one in its place.
     pub unwatched: bool,
     /// Whether it is ready cannot be known: its first monitor died before init said so.
     pub unheard: bool,

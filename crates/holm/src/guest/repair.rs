@@ -37,6 +37,8 @@ pub(crate) fn repaired(pool: &Pool, name: &Name) -> Result<Option<Alive>> {
             let mut found = Alive { cgroup, state };
             if !watched || retired(pool, name, &found.state) {
                 adopt(pool, name, &mut found)?;
+                let lack = if watched { " that could be reached" } else { ", it was killed" };
+                pool.tell(&format!("guest {name} had no monitor{lack}; a new one watches it now"));
             }
             return Ok(Some(found));
         }

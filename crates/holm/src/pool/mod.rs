@@ -48,6 +48,7 @@ pub struct Pool {
     instance: u8,
     // Nobody gives the root's number up while a command goes by it.
     in_use: Arc<Lock>,
+    hear: Option<fn(&str)>,
 }
 
 impl Pool {
@@ -64,7 +65,20 @@ impl Pool {
         let in_use = Arc::new(Lock::shared(&root)?);
         let instance = instance::of(&root)?;
         let run = Path::new(RUN).join(instance.to_string());
-        Ok(Self { root, run, instance, in_use })
+        Ok(Self { root, run, instance, in_use, hear: None })
+    }
+
+    /// The same root; `hear` is told in a sentence, as it happens, what a command puts right on its way.
+    #[must_use]
+    pub fn heard_by(self, hear: fn(&str)) -> Self {
+        Self { hear: Some(hear), ..self }
+    }
+
+    /// Tells whoever uses this root of something that was put right.
+    pub(crate) fn tell(&self, sentence: &str) {
+        if let Some(hear) = self.hear {
+            hear(sentence);
+        }
     }
 
     /// Keeps all other commands out of the root until this one ends; an error if one is at work.

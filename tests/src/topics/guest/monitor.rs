@@ -11,6 +11,7 @@ use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(a_guest_outlives_its_monitor).bases(&["busybox"]),
+    test!(a_new_monitor_is_told_of_once).bases(&["busybox"]),
     test!(a_wiped_run_folder_loses_no_guest).bases(&["busybox"]),
     test!(a_wiped_run_folder_gives_no_number_away).bases(&["busybox"]),
     test!(a_guest_with_an_unreadable_state_can_be_killed).bases(&["busybox"]),
@@ -42,11 +43,51 @@ fn a_guest_outlives_its_monitor(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
 }
 
+/// On standard error, by whichever command puts it in; what programs read stays as it is.
+fn a_new_monitor_is_told_of_once(sandbox: &mut Sandbox) {
+    let sentence = |name: &str| {
+        format!("holm: guest {name} had no monitor, it was killed; a new one watches it now\n")
+    };
+    let names = ["box", "other"];
+    for name in names {
+        launch_idle(sandbox, name, &[]);
+    }
+    let commands: [&[&str]; 5] = [
+        &["ls", "--json"],
+        &["status", "box", "--json"],
+        &["set", "box", "restart=no", "--json"],
+        &["start", "box", "--json"],
+        &["freeze", "box", "--json"],
+    ];
+    for words in commands {
+        kill_hard(sandbox, pid(&status(sandbox, "box"), "monitor"));
+        let told = sandbox.holm(words);
+        assert_eq!(told.stderr, sentence("box"), "{told}");
+        assert!(!told.json().is_null(), "{told}");
+        let again = sandbox.holm(&["status", "box"]).ok();
+        assert_eq!(again.stderr, "", "it is said once\n{again}");
+        assert!(again.stdout.contains("put in the place of one that died"), "{again}");
+    }
+    for name in names {
+        kill_hard(sandbox, pid(&status(sandbox, name), "monitor"));
+    }
+    let told = sandbox.holm(&["thaw", "--all"]).ok();
+    let mut lines: Vec<&str> = told.stderr.split_inclusive('\n').collect();
+    lines.sort_unstable();
+    assert_eq!(lines, names.map(sentence), "{told}");
+    assert_eq!(told.stdout, "", "{told}");
+    for name in names {
+        remove(sandbox, name);
+    }
+}
+
 fn a_wiped_run_folder_loses_no_guest(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let number = sandbox.instance().expect("the root is in use");
     std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run folder");
-    assert_ne!(status(sandbox, "box")["status"], "stopped");
+    let found = sandbox.holm(&["status", "box", "--json"]).ok();
+    assert_ne!(found.json()["status"], "stopped");
+    assert!(found.stderr.contains("box had no monitor that could be reached;"), "{found}");
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
     remove(sandbox, "box");
 }
