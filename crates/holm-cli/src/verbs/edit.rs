@@ -35,6 +35,7 @@ impl Run for Edit {
         let before = config::load(&path)?;
         // Beside the original, which nobody but root can reach, and with the same ending for editors.
         let draft = path.with_file_name(format!("edit-{}.toml", std::process::id()));
+        remove_orphans(&draft);
         std::fs::write(&draft, &before)?;
         let after = write_until_right(context, &draft);
         let removed = std::fs::remove_file(&draft);
@@ -50,6 +51,22 @@ impl Run for Edit {
         settings::tell(context, &guest, &changed);
         Ok(0)
     }
+}
+
+/// Removes the drafts of edits that were killed: their process ids are in the names.
+fn remove_orphans(draft: &Path) {
+    let folder = draft.parent().unwrap_or(draft);
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|n| n.strip_prefix("edit-")?.strip_suffix(".toml"));
+        if pid.and_then(|pid| pid.parse::<u32>().ok()).is_some_and(is_dead) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn is_dead(pid: u32) -> bool {
+    !Path::new("/proc").join(pid.to_string()).exists()
 }
 
 /// Opens the editor until the text is right or the person gives up.

@@ -8,6 +8,7 @@ pub const TESTS: &[Test] = &[
     test!(unknown_keys).bases(&["busybox"]),
     test!(binds_that_cannot_be).bases(&["busybox"]),
     test!(nonsense_while_the_guest_runs).bases(&["busybox"]),
+    test!(an_edit_that_was_killed_is_tidied_up).bases(&["busybox"]),
     test!(a_clock_that_jumped).bases(&["busybox"]),
 ];
 
@@ -30,6 +31,29 @@ fn unknown_keys(sandbox: &mut Sandbox) {
         let words = ["guest.toml:4:1", "unknown key", "limit"];
         sandbox.holm(&["start", "box"]).refused(&words);
     });
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// What is being edited now is nobody's to remove.
+fn an_edit_that_was_killed_is_tidied_up(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    let folder = sandbox.root().join("guests/box");
+    let drafts = || {
+        let entries = std::fs::read_dir(&folder).expect("the guest's folder").flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("edit-")).collect::<Vec<_>>()
+    };
+    let edit = |editor: &str| {
+        let mut command = sandbox.command();
+        command.env_remove("VISUAL").env("EDITOR", editor).args(["edit", "box"]);
+        sandbox.run(&mut command)
+    };
+    let killed = edit("kill -9 $PPID; :");
+    assert_eq!(killed.code(), 137, "{killed}");
+    assert_eq!(drafts().len(), 1, "its draft is left");
+    std::fs::write(folder.join("edit-1.toml"), "").expect("the draft of a process that runs");
+    assert_eq!(edit(":").ok().stderr, "nothing changed\n");
+    assert_eq!(drafts(), ["edit-1.toml"]);
     sandbox.holm(&["rm", "box"]).ok();
 }
 
