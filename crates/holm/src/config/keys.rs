@@ -154,6 +154,23 @@ const ALIASES: [(&str, &str); 22] = [
     ("cmd", "command"),
 ];
 
+/// Keys, or groups of keys, that Holm is to have, and what it cannot do without them (docs/decisions/keys-to-come.md).
+const TO_COME: [(&str, &str); 8] = [
+    ("cpu.reserve", "Holm reserves no CPU time yet; cpu.share divides it when it is short"),
+    ("disk", "Holm does not bound a guest's disk yet"),
+    ("io", "Holm neither divides nor bounds what guests read and write yet"),
+    ("net.ports", "Holm gives no guest a range of ports by itself yet; net.publish takes ranges"),
+    ("net.reserve", "Holm does not divide the network's rate yet"),
+    ("net.share", "Holm does not divide the network's rate yet"),
+    ("net.cap", "Holm does not bound a guest's network rate yet"),
+    ("include", "guest.toml cannot take in another file yet"),
+];
+
+fn to_come(name: &str) -> Option<&'static str> {
+    let is = |key: &str| name.strip_prefix(key).is_some_and(|n| n.is_empty() || n.starts_with('.'));
+    TO_COME.iter().find(|(key, _)| is(key)).map(|(_, lack)| *lack)
+}
+
 /// The sentence for a name that is no key.
 pub fn unknown(name: &str) -> String {
     if is_group(name) {
@@ -167,6 +184,9 @@ pub fn unknown(name: &str) -> String {
             Some((_, key)) => format!("{name} is a group of keys; did you mean {key}?"),
             None => format!("{name} is a group of keys; they are {}", inside.join(", ")),
         };
+    }
+    if let Some(lack) = to_come(name) {
+        return format!("unknown key {name}: {lack}");
     }
     let last = name.rsplit('.').next().unwrap_or(name);
     let hint = ALIASES

@@ -36,6 +36,13 @@ fn unknown_keys() {
             "2:12: unknown key services.a.comand; did you mean services.*.command?",
         ),
         ("net.pubish = []", "2:5: unknown key net.pubish; did you mean net.publish?"),
+        ("disk.size = \"10G\"", "2:1: unknown key disk: Holm does not bound a guest's disk yet"),
+        ("[io]\nweight = 3", "2:2: unknown key io: Holm neither divides nor bounds"),
+        ("cpu.reserve = 1", "2:5: unknown key cpu.reserve: Holm reserves no CPU time yet;"),
+        ("net.share = 3", "2:5: unknown key net.share: Holm does not divide the network's"),
+        ("[net]\nports = true", "3:1: unknown key net.ports: Holm gives no guest a range"),
+        ("include = \"x\"", "2:1: unknown key include: guest.toml cannot take in another"),
+        ("iot = 3", "2:1: unknown key iot; `holm help set` lists all keys"),
         ("sshkeys = []", "2:1: unknown key sshkeys; did you mean ssh.keys?"),
         (
             "[stop]\nsignal = \"TERM\"\ntimeuot = \"3s\"",
