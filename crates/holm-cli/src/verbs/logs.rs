@@ -9,6 +9,7 @@ use holm::{guest, monitor};
 use super::{Group, Outcome, Run, Verb};
 use crate::context::{self, Context};
 use crate::failure::Failure;
+use crate::term;
 
 pub const VERB: Verb =
     Verb::new::<Logs>(Group::Inside, "logs", "Print what a guest wrote to its console")
@@ -45,9 +46,16 @@ impl Run for Logs {
             follow: self.follow.then_some(&more),
             output: output.as_fd(),
         };
-        match logs.run() {
-            Ok(()) => Ok(0),
-            Err(error) => Err(Failure::new(format!("cannot read the log of {name}: {error}"))),
+        logs.run()
+            .map_err(|error| Failure::new(format!("cannot read the log of {name}: {error}")))?;
+        if !context.quiet {
+            // What the guest itself could not write into its log.
+            let (this, last) = guest::oom_kills(&pool, &name).unwrap_or_default();
+            for (kills, run) in [(this, "this"), (last, "the last")].iter().filter(|k| k.0 > 0) {
+                let what = format!("ran out of memory: {kills} processes killed in {run} run");
+                term::print_error(&format!("holm: guest {name} {what}\n"));
+            }
         }
+        Ok(0)
     }
 }

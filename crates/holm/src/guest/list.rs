@@ -98,6 +98,14 @@ pub fn goes_on(pool: &Pool, name: &Name) -> Result<bool> {
     Ok(look(pool, &layout, name)?.is_some_and(|guest| guest.status != Status::Stopped))
 }
 
+/// How many processes the kernel has killed because a guest had reached its memory limit: in the run that goes on, and
+/// in the last that ended.
+pub fn oom_kills(pool: &Pool, name: &Name) -> Result<(u64, u64)> {
+    let guest = look(pool, &Layout::probe()?, name)?;
+    let last = |guest: &Summary| guest.last.as_ref().map_or(0, |last| last.oom_kills);
+    Ok(guest.map_or((0, 0), |guest| (guest.oom_kills, last(&guest))))
+}
+
 /// Looks without a lock: `ls` must not wait for a start that takes its time.
 fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
     let folder = pool.guest_dir(name).is_dir();

@@ -31,7 +31,16 @@ fn memory_kills_inside_only(sandbox: &mut Sandbox) {
     assert_eq!(after["state"]["pid"], before["state"]["pid"], "the guest itself lives");
     assert!(after["oom_kills"].as_u64() >= Some(1), "{after}");
     exec(sandbox, "box", "echo alive").ok();
-    remove(sandbox, "box");
+    let remark = |run: &str| {
+        let log = sandbox.holm(&["logs", "box"]).ok();
+        assert!(log.stderr.starts_with("holm: guest box ran out of memory: "), "{log}");
+        assert!(log.stderr.ends_with(&format!(" processes killed in {run} run\n")), "{log}");
+        assert!(!log.stdout.contains("memory"), "what a guest wrote stays as it is\n{log}");
+    };
+    remark("this");
+    sandbox.holm(&["stop", "box"]).ok();
+    remark("the last");
+    sandbox.holm(&["rm", "box"]).ok();
 }
 
 fn pids_stop_a_fork_bomb(sandbox: &mut Sandbox) {
