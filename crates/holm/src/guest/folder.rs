@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::repair::repaired;
+use super::sweep::take_ids;
 use super::{Error, Last, Result};
 use crate::Failed;
 use crate::config::{self, Config};
@@ -33,7 +34,7 @@ pub(super) fn ids(pool: &Pool, name: &Name, nesting: bool) -> Result<Ids> {
     {
         return Ok(ids);
     }
-    let ids = pool.keep_ids(name, nesting)?;
+    let ids = take_ids(pool, || pool.keep_ids(name, nesting))?;
     pool::write(&folder.join("id"), &format!("{} {}\n", ids.context, ids.count))?;
     // Last: whatever stops this before, no other guest gets ids that this one's note still names.
     if let Some(noted) = noted {

@@ -4,6 +4,7 @@ use super::caller::leave_privileges;
 use super::ended::note_own_end;
 use super::prepare::{Prepared, fit, reason};
 use super::start::{Start, own_pid};
+use super::sweep::take_ids;
 use super::{Error, Last, Result, create};
 use crate::config::Config;
 use crate::launch::{Running, Stdio};
@@ -23,7 +24,7 @@ pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
     fit(pool)?;
     let nesting = config.security.nesting;
     let first = own_pid().unsigned_abs();
-    let ids = pool.take_ids(name, nesting, first)?;
+    let ids = take_ids(pool, || pool.take_ids(name, nesting, first))?;
     step::done("ids");
     let result = Prepared::new(pool, name, config, ids, None).and_then(|prepared| {
         let ended = launch(&prepared).and_then(Foreground::wait);

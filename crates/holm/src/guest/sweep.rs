@@ -6,7 +6,7 @@ use super::state::now;
 use super::{Error, Result, repaired};
 use crate::cgroup::{self, GuestCgroup, Layout};
 use crate::monitor;
-use crate::pool::{Name, Pool};
+use crate::pool::{self, Ids, Name, Pool};
 
 /// What has no owner may be in the making for this long, in seconds.
 const MAKING: u64 = 10;
@@ -38,7 +38,19 @@ pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
     Ok(broken)
 }
 
-/// The same for one guest.
+/// Takes ids by `take`. Those of killed commands are given back first when none is left: who calls neither `ls` nor
+/// `release` has nobody else to do it.
+pub(super) fn take_ids(pool: &Pool, take: impl Fn() -> pool::Result<Ids>) -> Result<Ids> {
+    match take() {
+        Err(pool::Error::NoIds { .. }) => {
+            sweep(pool)?;
+            Ok(take()?)
+        }
+        taken => Ok(taken?),
+    }
+}
+
+/// [`sweep`] for one guest.
 pub(super) fn sweep_one(pool: &Pool, layout: &Layout, name: &Name) -> Result<()> {
     let Some(cgroup) = GuestCgroup::open(layout, &pool.group(), name.as_str())? else {
         return Ok(());

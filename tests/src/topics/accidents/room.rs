@@ -2,6 +2,9 @@
 
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
 use super::{changes_nothing, exec, idle};
 use crate::sandbox::Sandbox;
@@ -9,6 +12,7 @@ use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(no_user_ids_left).bases(&["busybox"]),
+    test!(ids_of_killed_runs_come_back).bases(&["busybox"]),
     test!(memory_too_small_to_start).bases(&["busybox"]),
     test!(a_port_of_another).bases(&["busybox"]),
     test!(disk_full),
@@ -17,12 +21,10 @@ pub const TESTS: &[Test] = &[
 /// Context ids stand for user ids and for addresses: both are gone at once.
 fn no_user_ids_left(sandbox: &mut Sandbox) {
     sandbox.holm(&["run", "--base", "busybox", "--net", "none", "--", "true"]).ok();
-    let ids = sandbox.root().join("ids");
-    for id in 1..=1023 {
-        symlink("../guests/many", ids.join(id.to_string())).expect("a link");
-    }
+    let many = sandbox.root().join("guests/many");
+    std::fs::create_dir(&many).expect("the guest that has them all");
+    let ids = take_all_ids(sandbox, "../guests/many");
     changes_nothing(sandbox, |sandbox| {
-        // The guest that has them all is not there: they would be given back after a while.
         let words = ["no user id range is left", "1023", "holm rm", "--root"];
         sandbox.holm(&["create", "box", "--base", "busybox"]).refused(&words);
         sandbox.holm(&["run", "--base", "busybox", "--", "true"]).refused(&words);
@@ -32,6 +34,31 @@ fn no_user_ids_left(sandbox: &mut Sandbox) {
     let id = std::fs::read_to_string(sandbox.root().join("guests/box/id")).expect("its ids");
     assert_eq!(id, "77 65536\n");
     sandbox.holm(&["rm", "box"]).ok();
+    std::fs::remove_dir(&many).expect("it goes");
+}
+
+/// Whoever kills runs, and never looks at what is there, has ids nevertheless.
+fn ids_of_killed_runs_come_back(sandbox: &mut Sandbox) {
+    sandbox.holm(&["run", "--base", "busybox", "--net", "none", "--", "true"]).ok();
+    for verb in [&["run"][..], &["create", "box"]] {
+        let ids = take_all_ids(sandbox, "../run/killed");
+        for link in std::fs::read_dir(ids).expect("links").flatten() {
+            let old = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let times = Timestamps { last_access: old, last_modification: old };
+            utimensat(CWD, link.path(), &times, AtFlags::SYMLINK_NOFOLLOW).expect("its time");
+        }
+        let rest = ["--base", "busybox", "--net", "none", "--", "true"];
+        sandbox.holm(&[verb, &rest].concat()).ok();
+    }
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn take_all_ids(sandbox: &Sandbox, owner: &str) -> PathBuf {
+    let ids = sandbox.root().join("ids");
+    for id in 1..=1023 {
+        symlink(owner, ids.join(id.to_string())).expect("a link");
+    }
+    ids
 }
 
 fn memory_too_small_to_start(sandbox: &mut Sandbox) {
