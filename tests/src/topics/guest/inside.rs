@@ -93,7 +93,12 @@ fn trapping(signal: &str) -> String {
 
 fn signals_reach_the_command(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
-    let cases = [("INT", Signal::INT), ("TERM", Signal::TERM), ("USR1", Signal::USR1)];
+    let cases = [
+        ("INT", Signal::INT),
+        ("TERM", Signal::TERM),
+        ("HUP", Signal::HUP),
+        ("USR1", Signal::USR1),
+    ];
     for head in [&EXEC[..], &RUN] {
         for (name, signal) in cases {
             let script = trapping(name);
