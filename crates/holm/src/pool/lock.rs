@@ -18,7 +18,7 @@ impl Lock {
     }
 
     /// Locks a folder together with all others who share it.
-    pub(super) fn shared(path: &Path) -> Result<Self> {
+    pub(crate) fn shared(path: &Path) -> Result<Self> {
         Self::take(path, File::open(path), FlockOperation::LockShared)
     }
 
@@ -46,7 +46,7 @@ impl Lock {
 
     /// Whether the folder that is locked still has this path: it may have been moved away while its
     /// lock was waited for.
-    pub(super) fn is_of(&self, path: &Path) -> bool {
+    pub(crate) fn is_of(&self, path: &Path) -> bool {
         let identity = |data: &std::fs::Metadata| (data.dev(), data.ino());
         let (locked, there) = (self.0.metadata(), std::fs::metadata(path));
         matches!((locked, there), (Ok(a), Ok(b)) if identity(&a) == identity(&b))

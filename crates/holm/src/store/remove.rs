@@ -1,6 +1,5 @@
 //! Removing a base, and keeping one from being removed.
 
-use std::fs::File;
 use std::io;
 
 use rustix::fs::FlockOperation;
@@ -9,30 +8,35 @@ use super::stage::{lock_dir, retire};
 use super::users::{configured, running};
 use super::{Base, Error, bases_dir, clean, gc, load};
 use crate::Failed;
-use crate::pool::{Name, Pool, remove_tree};
+use crate::pool::{Lock, Name, Pool, remove_tree};
 
 /// Keeps a base where it is while this lives, also across `exec` if the descriptor is passed on.
 #[derive(Debug)]
 pub struct Hold {
-    _lock: File,
+    _lock: Lock,
 }
 
 /// Loads the base `name` and keeps it from being removed until the [`Hold`] is dropped. Whoever
 /// writes a guest.toml, or starts a guest that has none, does it while holding its base.
 pub fn hold(pool: &Pool, name: &Name) -> Result<(Base, Hold), Error> {
     let dir = pool.base_dir(name);
-    let lock = match lock_dir(&dir, FlockOperation::LockShared) {
-        Ok(lock) => lock,
-        // Not there: `load` says so better, or it has just come.
-        Err(error) => return load(pool, name).and(Err(error)),
-    };
-    Ok((load(pool, name)?, Hold { _lock: lock }))
+    loop {
+        let lock = match Lock::shared(&dir) {
+            Ok(lock) => lock,
+            // Not there: `load` says so better, or it has just come.
+            Err(error) => return load(pool, name).and(Err(error.into())),
+        };
+        // What was waited for may have been its removal, and its name may be another's by now.
+        if lock.is_of(&dir) {
+            return Ok((load(pool, name)?, Hold { _lock: lock }));
+        }
+    }
 }
 
 /// Keeps all bases from being removed until the [`Hold`] is dropped. Whoever moves a guest.toml does it while holding
 /// them: a look at all guests could miss it.
 pub fn hold_all(pool: &Pool) -> Result<Hold, Error> {
-    Ok(Hold { _lock: lock_dir(&bases_dir(pool), FlockOperation::LockShared)? })
+    Ok(Hold { _lock: Lock::shared(&bases_dir(pool))? })
 }
 
 /// Removes a base, and the objects that no other base has.

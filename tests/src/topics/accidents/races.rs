@@ -18,7 +18,6 @@ pub const TESTS: &[Test] = &[
     test!(start_against_stop).bases(&["busybox"]),
     test!(create_against_rm_of_the_base),
     test!(set_against_rm_of_the_base),
-    test!(rename_against_rm_of_the_base),
     test!(a_released_root_has_nothing_on_the_host).bases(&["busybox"]),
     test!(release_against_run).bases(&["busybox"]),
 ];
@@ -138,29 +137,6 @@ fn set_against_rm_of_the_base(sandbox: &mut Sandbox) {
     sandbox.holm(&["start", "box"]).ok();
     sandbox.holm(&["rm", "--force", "box"]).ok();
     sandbox.holm(&["base", "rm", "two"]).ok();
-}
-
-/// A look at all guests must not miss the one that changes its name meanwhile.
-fn rename_against_rm_of_the_base(sandbox: &mut Sandbox) {
-    let source = super::system(sandbox, |_| {});
-    sandbox.holm(&["base", "import", "own", &source]).ok();
-    sandbox.holm(&["create", "a", "--base", "own", "--", "/bin/sleep", "1000"]).ok();
-    let mut rm = Stopped::new(sandbox, &["base", "rm", "own"], "base-guests");
-    let mut rename = sandbox.command().args(["rename", "a", "b"]).spawn().expect("holm runs");
-    sandbox.wait_for("rename waits, or is done", || {
-        let locks = std::fs::read_to_string("/proc/locks").expect("the kernel's list");
-        let me = rename.id().to_string();
-        let waits = |line: &str| line.contains("-> FLOCK") && line.split(' ').any(|w| w == me);
-        let done = rename.try_wait().expect("our child").is_some();
-        (done || locks.lines().any(waits)).then_some(())
-    });
-    kill_process(rm.at, Signal::CONT).expect("it stands still");
-    let ended = sandbox.wait_for("base rm ends", || rm.try_wait());
-    assert!(rename.wait().expect("our child").success());
-    assert_eq!(ended.code(), Some(125), "the base of a guest was removed");
-    sandbox.holm(&["start", "b"]).ok();
-    sandbox.holm(&["rm", "--force", "b"]).ok();
-    sandbox.holm(&["base", "rm", "own"]).ok();
 }
 
 fn a_released_root_has_nothing_on_the_host(sandbox: &mut Sandbox) {
