@@ -100,11 +100,17 @@ fn lives(sandbox: &Sandbox) {
                echo $all >/root/fds\n\
                exec /sbin/init.real \"$@\"\nEOF\n";
     exec(&["sh", "-c", spy]).ok();
-    sandbox.holm(&["stop", "g"]).ok();
+    stop(sandbox);
     let said = status();
     assert!(said.contains("switched itself off, as a command had asked"), "{said}");
     was_given_nothing(sandbox);
     sandbox.holm(&["rm", "g"]).ok();
+}
+
+/// Asks it to end, and is as patient as the lane needs.
+fn stop(sandbox: &Sandbox) {
+    let timeout = format!("{}s", 30 * sandbox.options.patience());
+    sandbox.holm(&["stop", "g", "--timeout", &timeout]).ok();
 }
 
 /// What the guest's `/sbin/init 0` was given as standard streams.
@@ -117,7 +123,7 @@ fn was_given_nothing(sandbox: &Sandbox) {
 fn one_that_has_just_started_is_asked_until_it_listens(sandbox: &mut Sandbox) {
     for base in ["debian13-sysvinit", "debian13-openrc", "debian13-runit"] {
         launch(sandbox, base);
-        sandbox.holm(&["stop", "g"]).ok();
+        stop(sandbox);
         let said = sandbox.holm(&["status", "g"]).ok().stdout;
         assert!(
             said.contains("switched itself off, as a command had asked"),
