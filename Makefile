@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 SHELL := /bin/bash
-export PATH := $(PATH):$(HOME)/.cargo/bin
+export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 PREFIX ?= /usr/local
 DESTDIR ?=
