@@ -8,7 +8,8 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 use clap::Args;
-use holm::pool::Pool;
+use holm::guest;
+use holm::pool::{self, Pool};
 use holm_sys::process::{self, Clone};
 use rustix::fs::MemfdFlags;
 use rustix::process::{WaitId, WaitIdOptions};
@@ -26,22 +27,29 @@ const AT_ONCE: usize = 32;
 #[derive(Debug, Args)]
 pub struct Names {
     /// The guests
-    #[arg(value_name = "NAME", required_unless_present = "all")]
-    names: Vec<String>,
+    #[arg(id = "names", value_name = "NAME", required_unless_present = "all")]
+    given: Vec<String>,
     /// All guests
     #[arg(long, short, conflicts_with = "names")]
     all: bool,
+    #[arg(skip)]
+    of_run: bool,
 }
 
 impl Names {
     /// These, or all.
     pub fn new(names: Vec<String>, all: bool) -> Self {
-        Self { names, all }
+        Self { given: names, all, of_run: false }
+    }
+
+    /// The same; all guests are also those of `holm run`, which have no folder.
+    pub fn with_those_of_run(self) -> Self {
+        Self { of_run: true, ..self }
     }
 
     /// Whether more than one answer may come.
     pub fn are_several(&self) -> bool {
-        self.all || self.names.len() > 1
+        self.all || self.given.len() > 1
     }
 
     /// Whether these are all guests, whatever their state.
@@ -52,10 +60,11 @@ impl Names {
     /// The names, each once.
     fn list(self, pool: &Pool) -> Result<Vec<String>, Failure> {
         if self.all {
-            return Ok(pool.guests()?.iter().map(ToString::to_string).collect());
+            let all = if self.of_run { guest::names(pool)? } else { pool.guests()? };
+            return Ok(all.iter().map(ToString::to_string).collect());
         }
         let mut there = std::collections::HashSet::new();
-        Ok(self.names.into_iter().filter(|n| there.insert(n.clone())).collect())
+        Ok(self.given.into_iter().filter(|n| there.insert(n.clone())).collect())
     }
 
     /// Does `work` for each, and says what came of it in the order of the names.
@@ -68,7 +77,7 @@ impl Names {
         work: impl Fn(&Pool, &str) -> Result<(String, Value), Failure>,
     ) -> Outcome {
         let pool = context.pool()?;
-        if let ([name], false) = (self.names.as_slice(), self.all) {
+        if let ([name], false) = (self.given.as_slice(), self.all) {
             // The common case needs no other process, and ends as any verb does.
             let (text, told) = work(&pool, name)?;
             report(context, &text, &told);
@@ -102,6 +111,11 @@ pub fn at_once(
         worst = worst.max(worker.finish(context, all)?);
     }
     Ok(worst)
+}
+
+/// Whether `--all` means others: a guest does not run, or is gone by now.
+pub fn is_over(error: &guest::Error) -> bool {
+    matches!(error, guest::Error::NotRunning(_) | guest::Error::Pool(pool::Error::NoGuest { .. }))
 }
 
 /// What `--json` tells of a name that something went wrong with, among others.

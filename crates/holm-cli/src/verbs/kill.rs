@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
-use crate::several::Names;
+use crate::several::{self, Names};
 
 pub const VERB: Verb =
     Verb::new::<Kill>(Group::Guests, "kill", "Kill all processes of guests at once").examples(
@@ -32,7 +32,7 @@ impl Run for Kill {
     fn run(self, context: &Context) -> Outcome {
         let all = self.names.is_all();
         let signal = self.signal.unwrap_or(KILL);
-        self.names.each(context, |pool, name| {
+        self.names.with_those_of_run().each(context, |pool, name| {
             let guest = Name::new(name)?;
             let sent = if signal == KILL {
                 guest::kill(pool, &guest)
@@ -41,7 +41,7 @@ impl Run for Kill {
             };
             match sent {
                 // `--all` means those that run.
-                Err(guest::Error::NotRunning(_)) if all => {}
+                Err(error) if all && several::is_over(&error) => {}
                 sent => sent?,
             }
             Ok((String::new(), json!({ "name": name, "signal": signal.to_string() })))

@@ -27,7 +27,7 @@ impl Run for StatusOf {
     fn run(self, context: &Context) -> Outcome {
         // A line between one guest's and the next one's.
         let gap = if self.names.are_several() { "\n" } else { "" };
-        self.names.each(context, |pool, name| {
+        self.names.with_those_of_run().each(context, |pool, name| {
             let guest = guest::summary(pool, &Name::new(name)?)?;
             let text = format!("{}{gap}", text(&guest, context.colour).trim_end());
             Ok((text, json!(guest)))

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
-use crate::several::Names;
+use crate::several::{self, Names};
 
 pub const VERB: Verb =
     Verb::new::<Stop>(Group::Guests, "stop", "Ask guests to end, and kill those that do not")
@@ -30,11 +30,11 @@ pub struct Stop {
 impl Run for Stop {
     fn run(self, context: &Context) -> Outcome {
         let all = self.names.is_all();
-        self.names.each(context, |pool, name| {
+        self.names.with_those_of_run().each(context, |pool, name| {
             let guest = Name::new(name)?;
             let killed = match guest::stop(pool, &guest, timeout(pool, &guest, self.timeout)) {
                 // `--all` asks for a state in which none runs.
-                Err(guest::Error::NotRunning(_)) if all => false,
+                Err(error) if all && several::is_over(&error) => false,
                 stopped => stopped?,
             };
             let text =

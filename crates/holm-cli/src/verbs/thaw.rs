@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
-use crate::several::Names;
+use crate::several::{self, Names};
 
 pub const VERB: Verb = Verb::new::<Thaw>(Group::Guests, "thaw", "Let frozen guests go on")
     .aliases(&["unpause", "resume", "unfreeze"])
@@ -23,10 +23,10 @@ pub struct Thaw {
 impl Run for Thaw {
     fn run(self, context: &Context) -> Outcome {
         let all = self.names.is_all();
-        self.names.each(context, |pool, name| {
+        self.names.with_those_of_run().each(context, |pool, name| {
             match guest::freeze(pool, &Name::new(name)?, false) {
                 // `--all` means those that run.
-                Err(guest::Error::NotRunning(_)) if all => {}
+                Err(error) if all && several::is_over(&error) => {}
                 done => done?,
             }
             Ok((String::new(), json!({ "name": name })))

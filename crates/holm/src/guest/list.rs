@@ -56,15 +56,21 @@ pub struct Summary {
     pub problem: Option<String>,
 }
 
+/// The names of all guests of a root, those of `holm run` among them, sorted.
+pub fn names(pool: &Pool) -> Result<Vec<Name>> {
+    let mut names = pool.guests()?;
+    let running = crate::cgroup::guests(&Layout::probe()?, &pool.group())?;
+    names.extend(running.iter().filter_map(|name| Name::new(name).ok()));
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
 /// All guests of a root, sorted by name.
 pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
     let broken = sweep(pool)?;
     let layout = Layout::probe()?;
-    let mut names = pool.guests()?;
-    let running = crate::cgroup::guests(&layout, &pool.group())?;
-    names.extend(running.iter().filter_map(|name| Name::new(name).ok()));
-    names.sort();
-    names.dedup();
+    let names = names(pool)?;
     let looked = names.iter().filter_map(|name| look(pool, &layout, name).transpose());
     let mut all = looked.collect::<Result<Vec<Summary>>>()?;
     for (name, error) in broken {

@@ -28,7 +28,7 @@ pub use create::create;
 pub use ended::ended;
 pub use error::Error;
 pub use folder::{config_path, configured, remove, rename};
-pub use list::{Status, Summary, goes_on, list, oom_kills, summary};
+pub use list::{Status, Summary, goes_on, list, names, oom_kills, summary};
 pub use ready::wait_ready;
 pub use release::release;
 pub use repair::watched;

@@ -131,5 +131,6 @@ fn a_base_in_use_stays(sandbox: &mut Sandbox) {
     sandbox.holm(&["stop", "box"]).ok();
     sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "guest box"]);
     sandbox.holm(&["rm", "box"]).ok();
-    sandbox.holm(&["base", "rm", "own"]).ok();
+    let told = sandbox.holm(&["base", "rm", "own", "--json"]).ok();
+    assert_eq!(told.json(), serde_json::json!({ "name": "own" }));
 }

@@ -1,5 +1,8 @@
 //! One command, several guests.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use super::launch_idle;
@@ -9,6 +12,7 @@ use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(all_means_those_that_it_concerns).bases(&["busybox"]),
+    test!(all_are_also_those_of_run).bases(&["busybox"]),
     test!(the_form_of_json_follows_the_question).bases(&["busybox"]),
     test!(status_answers_for_each).bases(&["busybox"]),
 ];
@@ -44,6 +48,26 @@ fn all_means_those_that_it_concerns(sandbox: &mut Sandbox) {
     // Whoever names a guest is told.
     sandbox.holm(&["freeze", "on", "off"]).refused(&["on is not running", "off is not running"]);
     sandbox.holm(&["rm", "--all"]).ok();
+}
+
+/// Nothing runs after `holm stop --all`.
+fn all_are_also_those_of_run(sandbox: &mut Sandbox) {
+    let mut command = sandbox.command();
+    command.args(["run", "--name", "once", "--base", "busybox", "--net", "none"]);
+    command.args(["--", "sh", "-c", "echo here; sleep 1000"]).stdout(Stdio::piped());
+    let mut run = command.spawn().expect("holm run starts");
+    let mut line = String::new();
+    let output = run.stdout.as_mut().expect("its output is a pipe");
+    BufReader::new(output).read_line(&mut line).expect("its output can be read");
+    assert_eq!(line, "here\n");
+    sandbox.holm(&CREATE).ok();
+    let told = sandbox.holm(&["status", "--all", "--json"]).ok();
+    assert_eq!(each(&told, "name"), ["off", "once"]);
+    sandbox.holm(&["release"]).refused(&["another holm command"]);
+    sandbox.holm(&["rm", "--all"]).ok();
+    sandbox.holm(&["stop", "--all"]).ok();
+    assert_eq!(run.wait().expect("it ends").code(), Some(128 + 15));
+    sandbox.holm(&["release"]).ok();
 }
 
 fn the_form_of_json_follows_the_question(sandbox: &mut Sandbox) {
