@@ -104,7 +104,7 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
     set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Ids))?;
     umask(Mode::from_raw_mode(0o022));
     let _ = setsid();
-    let user = user(plan.command).map_err(|error| (Step::User, error))?;
+    let user = user(plan.command, plan.state.ids.count).map_err(|error| (Step::User, error))?;
     if plan.has_terminal() {
         let (_, terminal) =
             open_console(parent, plan.terminals()).map_err(|error| (Step::Console, error))?;
@@ -124,11 +124,11 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
     Ok((user, env))
 }
 
-fn user(command: &Command) -> io::Result<User> {
+fn user(command: &Command, ids: u32) -> io::Result<User> {
     let wanted = command.user.as_deref().unwrap_or("root");
     let passwd = read("/etc/passwd").unwrap_or_default();
     let group = read("/etc/group").unwrap_or_default();
-    User::find(wanted, &passwd, &group).ok_or_else(|| rustix::io::Errno::NOENT.into())
+    User::find(wanted, &passwd, &group, ids).ok_or_else(|| rustix::io::Errno::NOENT.into())
 }
 
 /// So much of a guest's /etc/passwd is looked at, in bytes.

@@ -16,12 +16,14 @@ pub enum Error {
     Launch(#[from] crate::launch::Error),
     /// The user.
     #[error(
-        "cannot run as {user}: the guest's /etc/passwd or /etc/group does not have that name; \
-         a number needs no entry"
+        "cannot run as {user}: that is neither what the guest's /etc/passwd and /etc/group name, \
+         nor a number below {ids}, which is how many ids the guest has"
     )]
     User {
         /// As the caller named it.
         user: String,
+        /// The guest's ids are below this.
+        ids: u32,
     },
     /// The folder to start in.
     #[error("cannot start in {folder}, which `--cwd` names")]

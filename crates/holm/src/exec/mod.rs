@@ -48,14 +48,14 @@ pub struct Command {
 
 impl Command {
     /// The error of a step, with the word of the caller's that it is about.
-    fn failed(&self, error: launch::Error) -> Error {
+    fn failed(&self, error: launch::Error, ids: u32) -> Error {
         let or = |word: &Option<String>, other: &str| word.clone().unwrap_or(other.to_owned());
         match error {
             launch::Error::Exec { errno, .. } => {
                 let program = self.argv.first().map_or("the login shell", String::as_str);
                 Error::Command { program: program.to_owned(), errno }
             }
-            launch::Error::NoUser => Error::User { user: or(&self.user, "root") },
+            launch::Error::NoUser => Error::User { user: or(&self.user, "root"), ids },
             launch::Error::Folder(source) => {
                 Error::Folder { folder: or(&self.folder, "/"), source }
             }
@@ -156,7 +156,7 @@ fn spawn(
         }
         Err(error) => {
             let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
-            Err(command.failed(error))
+            Err(command.failed(error, state.ids.count))
         }
     }
 }

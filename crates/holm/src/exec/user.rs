@@ -13,8 +13,9 @@ pub struct User {
 impl User {
     /// Finds `wanted` (`USER` or `USER:GROUP`, names or numbers) in the texts of passwd and group.
     ///
-    /// A number needs no entry. `None` for a name that is not there.
-    pub fn find(wanted: &str, passwd: &str, group: &str) -> Option<Self> {
+    /// A number needs no entry. `None` for a name that is not there, and for who is not among the guest's `ids`: the
+    /// files are the guest's, and may hold any number.
+    pub fn find(wanted: &str, passwd: &str, group: &str, ids: u32) -> Option<Self> {
         let (user, primary) = match wanted.split_once(':') {
             Some((user, group)) => (user, Some(group)),
             None => (wanted, None),
@@ -32,8 +33,9 @@ impl User {
             })
             .filter_map(|fields| fields.get(2)?.parse().ok())
             .chain([found.gid])
+            .filter(|&gid| gid < ids)
             .collect();
-        Some(found)
+        (found.uid < ids && found.gid < ids).then_some(found)
     }
 }
 
@@ -77,19 +79,32 @@ mod tests {
 
     #[test]
     fn finds_by_name_and_number() {
-        let www = User::find("www", PASSWD, GROUP).unwrap();
+        let find = |wanted| User::find(wanted, PASSWD, GROUP, 1 << 16).unwrap();
+        let www = find("www");
         assert_eq!((www.uid, www.gid, www.groups.clone()), (33, 33, vec![4, 50, 33]));
         assert_eq!((www.home.as_str(), www.shell.as_str()), ("/var/www", "/bin/sh"));
-        assert_eq!(User::find("33", PASSWD, GROUP).unwrap(), www);
-        assert_eq!(User::find("www:staff", PASSWD, GROUP).unwrap().gid, 50);
-        assert_eq!(User::find("www:7", PASSWD, GROUP).unwrap().gid, 7);
+        assert_eq!(find("33"), www);
+        assert_eq!(find("www:staff").gid, 50);
+        assert_eq!(find("www:7").gid, 7);
     }
 
     #[test]
     fn a_number_needs_no_entry_and_a_name_does() {
-        assert_eq!(User::find("1234", PASSWD, "").unwrap().home, "/");
-        assert_eq!(User::find("root", "", "").unwrap().home, "/root");
-        assert_eq!(User::find("nobody", PASSWD, GROUP), None);
-        assert_eq!(User::find("www:nogroup", PASSWD, GROUP), None);
+        let find = |wanted, passwd, group| User::find(wanted, passwd, group, 1 << 16);
+        assert_eq!(find("1234", PASSWD, "").unwrap().home, "/");
+        assert_eq!(find("root", "", "").unwrap().home, "/root");
+        assert_eq!(find("nobody", PASSWD, GROUP), None);
+        assert_eq!(find("www:nogroup", PASSWD, GROUP), None);
+    }
+
+    #[test]
+    fn nobody_is_beyond_the_guests_ids() {
+        let hostile = "root:x:4294967295:0::/:/bin/sh\njoe:x:7:4294967295::/:\njim:x:7:7::/:\n";
+        let find = |wanted| User::find(wanted, hostile, "huge:x:4294967295:jim\n", 1 << 16);
+        for wanted in ["root", "joe", "65536", "4294967295", "7:65536", "7:huge"] {
+            assert_eq!(find(wanted), None, "{wanted}");
+        }
+        assert_eq!(find("jim").unwrap().groups, [7]);
+        assert_eq!(find("65535:65535").unwrap().gid, 65535);
     }
 }

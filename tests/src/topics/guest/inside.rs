@@ -80,9 +80,18 @@ fn exec_names_what_it_cannot_do(sandbox: &mut Sandbox) {
     };
     said(&["--user", "joe", "true"], 125, "joe");
     said(&["--user", "daemon:wheel", "true"], 125, "daemon:wheel");
+    // No number leads beyond the guest's ids, the one that means nobody to the kernel included.
+    for number in ["65536", "1:65536", "4294967295", "4294967296", "-1"] {
+        said(&[&format!("--user={number}"), "true"], 125, number);
+    }
     said(&["--cwd", "/no/folder", "true"], 125, "/no/folder");
     said(&["/etc/passwd"], 126, "/etc/passwd");
     said(&["no-such-program"], 127, "no-such-program");
+    // Nor does what the guest writes.
+    exec(sandbox, "box", "echo huge:x:4294967295:root >>/etc/group").ok();
+    assert_eq!(exec(sandbox, "box", "id -G").ok().stdout, "0\n");
+    exec(sandbox, "box", "echo root:x:4294967295:0::/:/bin/sh >/etc/passwd").ok();
+    said(&["true"], 125, "cannot run as root");
     remove(sandbox, "box");
 }
 
