@@ -3,6 +3,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, makedev, mkdirat, mknodat, symlinkat};
+use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 use rustix::process::umask;
 
@@ -104,12 +105,14 @@ fn pass(dev: &OwnedFd, device: &Path) -> Result<()> {
     let inside = device.strip_prefix("/dev").map_err(|_| refuse("it does not lie below /dev"))?;
     for folder in inside.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
         match mkdirat(dev, folder, Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(Error::io("make the guest's /dev folder", folder, errno)),
         }
     }
     // Whoever passes a device trusts the guest's root with it; others inside get what they have outside.
     let bits = Mode::from_raw_mode((host.mode() & 0o666) | 0o660);
-    mknodat(dev, inside, kind, bits, host.rdev())
-        .map_err(|errno| Error::io("make the guest's device", device, errno))
+    mknodat(dev, inside, kind, bits, host.rdev()).map_err(|errno| match errno {
+        Errno::EXIST => refuse("every guest has one of its own; take it out of `devices`"),
+        errno => Error::io("make the guest's device", device, errno),
+    })
 }

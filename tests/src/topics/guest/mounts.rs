@@ -161,6 +161,8 @@ fn devices_are_given_by_name(sandbox: &mut Sandbox) {
         ("/dev/no-such", "/dev/no-such"),
         ("/dev/net", "not a device node"),
         ("/etc/passwd", "no device"),
+        ("/dev/null", "every guest has one of its own"),
+        ("/dev/ptmx", "every guest has one of its own"),
     ] {
         let setting = format!("devices={device}");
         let run = ["run", "--base", "busybox", "--net", "none", "--set", &setting, "--", "true"];
