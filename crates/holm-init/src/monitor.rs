@@ -56,7 +56,7 @@ pub fn run(title: &'static CStr) -> i32 {
     monitor.subscribe();
     let status = monitor.serve();
     monitor.clients.end(status);
-    ended::hand_over(&monitor.handoff, status)
+    ended::hand_over(monitor.handoff, status)
 }
 
 impl Monitor {

@@ -25,3 +25,5 @@ pub mod process;
 pub mod seccomp;
 #[cfg(feature = "std")]
 pub mod signal;
+#[cfg(feature = "std")]
+pub mod socket;

@@ -10,6 +10,7 @@ mod fds;
 mod fuse;
 mod kernel;
 mod limits;
+mod linger;
 mod locks;
 mod mounts;
 mod report;
@@ -33,6 +34,7 @@ usage: holm-probe WHAT [ARG...]
   forks COUNT         have that many processes at once; prints how many
   cpu SECONDS         burn; prints the CPU seconds it got
   inotify COUNT       make that many inotify instances, prints how many, keeps them until its input ends
+  linger SOCKET       sends SOCKET descriptors that take a thousand seconds to close, or finds that refused
   fuse                serve an empty folder on standard input, a /dev/fuse that is mounted";
 
 fn main() -> ExitCode {
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         ["forks", count] => limits::forks(number(count)),
         ["forks-one"] => std::thread::sleep(limits::FORKED_SLEEP),
         ["cpu", seconds] => limits::cpu(number(seconds)),
+        ["linger", socket] => linger::send(socket),
         ["fuse"] => fuse::serve(),
         ["inotify", count] => limits::inotify(number(count)),
         _ => {

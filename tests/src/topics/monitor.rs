@@ -3,6 +3,7 @@
 use crate::command;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
+use crate::topics::security::probe_folder;
 use holm::monitor::Ended;
 use holm::terminal;
 use rustix::process::{Pid, Signal, kill_process};
@@ -18,6 +19,7 @@ pub const TESTS: &[Test] = &[
     test!(a_log_that_could_not_be_written_goes_on).bases(&["busybox"]),
     test!(a_log_is_followed_until_the_guest_has_ended).bases(&["busybox"]),
     test!(a_guest_commands_no_terminal_that_looks_at_it).bases(&["busybox"]),
+    test!(nothing_sent_holds_a_monitor_up).bases(&["busybox"]),
     test!(init_reboots_and_powers_off).bases(&["busybox"]),
     test!(init_restarts_services_and_stops_them).bases(&["busybox"]),
     test!(init_says_why_a_command_cannot_run).bases(&["busybox"]),
@@ -205,6 +207,21 @@ fn command_bytes(command: &mut std::process::Command) -> Vec<u8> {
     let output = command.output().unwrap();
     assert!(output.status.success());
     output.stdout
+}
+
+/// While it takes messages, and when it hands over with some still there.
+fn nothing_sent_holds_a_monitor_up(sandbox: &mut Sandbox) {
+    let probe = format!("{}:/probe:ro", probe_folder(sandbox).display());
+    let script = "[ -e /again ] || { touch /again; /probe/holm-probe linger /run/host/notify || exit 3; \
+                  reboot; sleep 1000; }; echo the end";
+    launch(sandbox, &["-v", &probe], script);
+    let ended = end(sandbox).to_string();
+    let logs = logs(sandbox);
+    assert_eq!(ended, "exited 0", "{logs}");
+    let answers: Vec<&str> = logs.lines().map(str::trim).collect();
+    let expected = |answer| [[answer; 4].as_slice(), &["the end"]].concat();
+    assert!(answers == expected("sent") || answers == expected("refused"), "{logs}");
+    sandbox.holm(&["rm", "g"]).ok();
 }
 
 fn init_reboots_and_powers_off(sandbox: &mut Sandbox) {

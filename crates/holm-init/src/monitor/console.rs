@@ -2,7 +2,7 @@
 
 use super::MESSAGE_MAX;
 use super::clients::INPUT_MAX;
-use holm_sys::bare;
+use super::watch::bounded;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat, fstatfs, major, minor};
 use rustix::io::{Errno, read, write};
@@ -13,9 +13,6 @@ const READS: usize = 32;
 
 /// `f_type` of devpts.
 const DEVPTS_MAGIC: i64 = 0x1cd1;
-
-/// How long a read or write may hang before a signal ends it, in milliseconds.
-const PATIENCE: u32 = 1000;
 
 /// A pty's master, and the input that did not fit into it yet.
 pub struct Console {
@@ -66,10 +63,7 @@ impl Console {
     /// The guest's init may share this very open file and make it blocking again at any moment, so a timer runs along.
     fn guarded<T>(&mut self, work: impl FnOnce(&mut Console) -> T) -> T {
         let _ = fcntl_setfl(&self.master, OFlags::RDWR | OFlags::NONBLOCK);
-        bare::tick(PATIENCE);
-        let done = work(self);
-        bare::tick(0);
-        done
+        bounded(|| work(self))
     }
 
     fn flush(&mut self) {

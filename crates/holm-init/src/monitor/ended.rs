@@ -1,7 +1,7 @@
 //! The end of a guest's init: how it went, and who takes over.
 
 use super::handoff::Handoff;
-use super::watch::pause;
+use super::watch::{bounded, pause};
 use core::ffi::CStr;
 use core::fmt::{self, Write};
 use holm_sys::bare::{self, Status};
@@ -75,10 +75,12 @@ impl Write for Text<'_> {
 }
 
 /// Lets `holm monitor-ended` go on with this pid; where that is impossible, notes the end and is done.
-pub fn hand_over(handoff: &Handoff, ended: Ended) -> i32 {
+pub fn hand_over(mut handoff: Handoff, ended: Ended) -> i32 {
     let mut words = [0; 64];
     let len = ended.write(&mut words);
-    record(handoff, &words[..len]);
+    record(&handoff, &words[..len]);
+    // As in `notify`: at the exec no timer would end it.
+    bounded(|| drop(handoff.notify.take()));
     // The program that takes over starts guests again, and they would inherit it.
     protect_from_oom(false);
     let mut args = [c""; 9];

@@ -1,6 +1,7 @@
 //! What init says about itself (`sd_notify`).
 
 use super::handoff::Handoff;
+use super::watch::bounded;
 use rustix::fs::{XattrFlags, fsetxattr};
 use rustix::net::{RecvFlags, recv};
 
@@ -8,7 +9,9 @@ use rustix::net::{RecvFlags, recv};
 pub fn receive(handoff: &Handoff) {
     let Some(socket) = &handoff.notify else { return };
     let mut datagram = [0; 1024];
-    let Ok((len, _)) = recv(socket, &mut datagram[..], RecvFlags::DONTWAIT) else { return };
+    // Descriptors that came along are closed by this very call, and a socket of the guest's may linger.
+    let received = bounded(|| recv(socket, &mut datagram[..], RecvFlags::DONTWAIT));
+    let Ok((len, _)) = received else { return };
     if datagram[..len].split(|&byte| byte == b'\n').any(|line| line == b"READY=1") {
         let _ = fsetxattr(&handoff.cgroup, c"trusted.holm.ready", b"1", XattrFlags::empty());
     }

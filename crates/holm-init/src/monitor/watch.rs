@@ -1,6 +1,7 @@
 //! What the monitor waits for, by epoll.
 
 use core::mem::MaybeUninit;
+use holm_sys::bare;
 use rustix::event::epoll;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -25,6 +26,9 @@ pub enum Token {
 
 const TOKENS: [Token; 6] =
     [Token::Init, Token::Console, Token::Listener, Token::Notify, Token::Responder, Token::Client];
+
+/// How long a call may hang before a signal ends it, in milliseconds.
+const PATIENCE: u32 = 1000;
 
 /// The set of watched descriptors.
 pub struct Watch(OwnedFd);
@@ -58,6 +62,14 @@ impl Watch {
         let token = ready.first()?.data.u64();
         TOKENS.into_iter().find(|t| *t as u64 == token)
     }
+}
+
+/// Does `work`, in which the guest may have a call hang, with a timer that ends it.
+pub fn bounded<T>(work: impl FnOnce() -> T) -> T {
+    bare::tick(PATIENCE);
+    let done = work();
+    bare::tick(0);
+    done
 }
 
 /// Leaves the processor to others for so many milliseconds, below 1000.

@@ -355,6 +355,9 @@ const fn fingerprint(bytes: &[u8]) -> u64 {
 
 /// A socket for the guest's readiness message.
 pub fn notify_socket() -> Result<OwnedFd> {
-    socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-        .map_err(|errno| Error::io("make a socket for", launch::NOTIFY, errno))
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .map_err(|errno| Error::io("make a socket for", launch::NOTIFY, errno))?;
+    // The monitor would close what comes, which may take long. Where the kernel cannot refuse it, a timer bounds that.
+    let _ = holm_sys::socket::take_no_descriptors(&socket);
+    Ok(socket)
 }
