@@ -3,7 +3,6 @@
 use super::handoff::Handoff;
 use super::watch::{bounded, pause};
 use core::ffi::CStr;
-use core::fmt::{self, Write};
 use holm_sys::bare::{self, Status};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
@@ -50,27 +49,47 @@ impl Ended {
     /// Writes `exited 3`, `killed 9` or `unknown`, with ` adopted` behind it when a parent would know more.
     pub fn write(self, buffer: &mut [u8]) -> usize {
         let mut text = Text { buffer, len: 0 };
-        let _ = match self.status {
-            Some(Status::Exited(code)) => write!(text, "exited {code}"),
-            Some(Status::Killed(signal)) => write!(text, "killed {signal}"),
-            None => write!(text, "unknown"),
+        match self.status {
+            Some(Status::Exited(code)) => text.put(b"exited ").number(code.unsigned_abs().into()),
+            Some(Status::Killed(signal)) => {
+                text.put(b"killed ").number(signal.unsigned_abs().into())
+            }
+            None => text.put(b"unknown"),
         };
-        let _ = text.write_str(if self.adopted { " adopted" } else { "" });
+        if self.adopted {
+            text.put(b" adopted");
+        }
         text.len
     }
 }
 
+/// What `core::fmt` does, without the page that it costs each monitor; what does not fit is left out.
 struct Text<'a> {
     buffer: &'a mut [u8],
     len: usize,
 }
 
-impl Write for Text<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = self.buffer.get_mut(self.len..self.len + text.len()).ok_or(fmt::Error)?;
-        room.copy_from_slice(text.as_bytes());
-        self.len += text.len();
-        Ok(())
+impl Text<'_> {
+    fn put(&mut self, bytes: &[u8]) -> &mut Self {
+        if let Some(room) = self.buffer.get_mut(self.len..self.len + bytes.len()) {
+            room.copy_from_slice(bytes);
+            self.len += bytes.len();
+        }
+        self
+    }
+
+    fn number(&mut self, mut number: u64) -> &mut Self {
+        let mut digits = [0; 20];
+        let mut first = digits.len();
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+            first -= 1;
+            if number == 0 {
+                break;
+            }
+        }
+        self.put(&digits[first..])
     }
 }
 
@@ -110,7 +129,7 @@ fn record(handoff: &Handoff, words: &[u8]) {
     let Ok(run) = fstat(&handoff.init) else { return };
     let mut line = [0; 96];
     let mut text = Text { buffer: &mut line, len: 0 };
-    let _ = write!(text, "{} {}", run.st_ino, core::str::from_utf8(words).unwrap_or("unknown"));
+    text.number(run.st_ino).put(b" ").put(words);
     let len = text.len;
     let flags =
         OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
