@@ -23,8 +23,11 @@ use watch::{Token, Watch};
 /// One message: its kind and what one read of a console gives.
 pub const MESSAGE_MAX: usize = 1 + 4096;
 
-/// So many bursts without a pause, then a short one: a guest that floods its console pays, not the host.
-const BURSTS: u32 = 64;
+/// So many turns without a rest, then one: a guest that floods its console pays, not the host.
+const TURNS: u32 = 64;
+
+/// How long a rest is, in milliseconds.
+const REST: u16 = 10;
 
 /// SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM: none of them ends a monitor.
 const HARMLESS: [i32; 8] = [1, 2, 3, 10, 12, 13, 14, 15];
@@ -77,17 +80,21 @@ impl Monitor {
     /// Moves bytes until init has ended; says how it did.
     fn serve(&mut self) -> ended::Ended {
         let mut more = true;
-        let mut bursts = 0;
+        let mut turns = 0;
         loop {
-            if bursts == BURSTS {
-                bursts = 0;
-                watch::pause(2);
+            if turns == TURNS {
+                turns = 0;
+                watch::pause(REST.into());
             }
-            match self.watch.next(if more { Some(0) } else { None }) {
+            let before = bare::milliseconds();
+            let token = self.watch.next(if more { Some(0) } else { None });
+            // A wait that was over at once is no rest: byte by byte a guest makes as much work as in bursts.
+            turns = if bare::milliseconds() - before < REST.into() { turns + 1 } else { 0 };
+            match token {
                 Some(Token::Init) => {
                     if let Some(status) = ended::wait(&self.handoff.init) {
                         // Bounded: another holder of the terminal may go on writing for ever.
-                        (0..BURSTS).all(|_| self.copy());
+                        (0..TURNS).all(|_| self.copy());
                         return status;
                     }
                 }
@@ -99,20 +106,15 @@ impl Monitor {
                     );
                 }
                 Some(Token::Notify) => {
-                    bursts += 1;
                     notify::receive(&self.handoff);
                 }
                 Some(Token::Responder) => {
-                    bursts += 1;
                     if let Some(responder) = &self.responder {
                         responder.receive();
                     }
                 }
                 Some(Token::Client) => {}
-                Some(Token::Console) | None => {
-                    more = self.copy();
-                    bursts = if more { bursts + 1 } else { 0 };
-                }
+                Some(Token::Console) | None => more = self.copy(),
             }
             self.clients.receive(&mut self.console);
         }
