@@ -10,7 +10,7 @@ use crate::cgroup::{self, GuestCgroup, Layout};
 pub const INSTANCES: u8 = 27;
 
 /// The file of a root in which its number is kept.
-const KEPT: &str = "instance";
+pub(super) const KEPT: &str = "instance";
 
 /// Finds the root's instance number, or takes a free one.
 ///

@@ -95,6 +95,9 @@ impl Pool {
             }
             _ => Ok(()),
         };
+        // Another root may have the number when this one is used again.
+        let kept = self.root.join(instance::KEPT);
+        gone(fs::remove_file(&kept), &kept)?;
         gone(fs::remove_dir_all(&self.run), &self.run)?;
         let link = Path::new(RUN).join("instances").join(self.instance.to_string());
         gone(fs::remove_file(&link), &link)

@@ -152,6 +152,7 @@ fn a_released_root_has_nothing_on_the_host(sandbox: &mut Sandbox) {
     sandbox.holm(&["release"]).ok();
     let left = Snapshot::take().of(sandbox.root(), instance);
     assert!(left.is_empty(), "{left:#?}");
+    assert!(!sandbox.root().join("instance").exists(), "the number is another's to take");
 
     // The guest is still there, and starts as if nothing had been.
     sandbox.holm(&["start", "box"]).ok();
