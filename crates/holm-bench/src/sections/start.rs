@@ -10,7 +10,8 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     let mut text = String::from(
         "`/bin/true` (a static busybox), all namespaces, one command from fork to reaped. bubblewrap makes no cgroup, no id \
          range, no overlay and no seccomp filter; LXC, runc and systemd-nspawn have id ranges of their own. The floor is a C \
-         program that makes the namespaces, an overlay root and /proc, and nothing else.\n\n",
+         program that makes the namespaces, an overlay root and /proc, and nothing else. The prototype of Holm's way of \
+         starting took 1.07 to 1.2 of bubblewrap's time on this kind of machine.\n\n",
     );
     let holm = |name: &str, more: &[String]| {
         let mut argv = stage.holm(&["run", "--base", "minimal"]);
