@@ -71,9 +71,12 @@ fn a_late_monitor_still_follows_the_restart_policy(sandbox: &mut Sandbox) {
 }
 
 fn a_stop_that_was_killed_lapses(sandbox: &mut Sandbox) {
-    let script = "trap '' TERM; while :; do sleep 1; done";
+    let script = "trap '' TERM; echo deaf; while :; do sleep 1; done";
     let words = ["launch", "box", "--base", "busybox", "--net", "none", "--", "sh", "-c", script];
     sandbox.holm(&words).ok();
+    sandbox.wait_for("it hears no signal", || {
+        sandbox.holm(&["logs", "box"]).stdout.contains("deaf").then_some(())
+    });
     let mut command = sandbox.command();
     // Longer than it takes to see that it waits.
     let time = format!("{}s", 8 * sandbox.options.patience());
