@@ -19,7 +19,7 @@ use crate::config::Arch;
 use crate::guest::{State, leave_privileges};
 use crate::launch::{self, Guest, Step, open_console, rlimits};
 use crate::security;
-use crate::terminal::Terminals;
+use crate::terminal::{Terminals, first_of};
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -106,8 +106,9 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
     let _ = setsid();
     let user = user(plan.command, plan.state.ids.count).map_err(|error| (Step::User, error))?;
     if plan.has_terminal() {
-        let (_, terminal) =
-            open_console(parent, plan.terminals()).map_err(|error| (Step::Console, error))?;
+        let terminals = plan.terminals();
+        let (_, terminal) = open_console(parent, terminals, first_of(terminals))
+            .map_err(|error| (Step::Console, error))?;
         ioctl_tiocsctty(&terminal).map_err(at(Step::Console))?;
         // As a login does: the user may open it again by its name.
         fchown(&terminal, Some(Uid::from_raw(user.uid)), None).map_err(at(Step::Console))?;

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use holm_sys::exec::cloexec_from;
@@ -18,7 +18,7 @@ use super::{Error, Result, Spec, minimal};
 use crate::config::{Arch, NetMode, Security};
 use crate::net;
 use crate::security;
-use crate::terminal::{Terminals, is_master, slave};
+use crate::terminal::{Terminals, copy_size, first_of, is_master, slave};
 
 /// Process 1 of a guest.
 #[derive(Debug, Clone)]
@@ -145,8 +145,12 @@ fn prepare(
         Stdio::Inherit(terminals) => (terminals, false),
     };
     if terminals.contains(&true) {
+        let like = match init.stdio {
+            Stdio::Console { .. } => None,
+            Stdio::Inherit(terminals) => first_of(terminals),
+        };
         let (master, _) =
-            open_console(launcher, terminals).map_err(|error| (Step::Console, error))?;
+            open_console(launcher, terminals, like).map_err(|error| (Step::Console, error))?;
         if keep {
             duplicate_to(master.as_fd(), CONSOLE_FD).map_err(|error| (Step::Console, error))?;
         }
@@ -162,8 +166,13 @@ fn prepare(
 }
 
 /// Opens a terminal of the guest's devpts in the place of the standard streams that `replaced` names (whose controlling
-/// terminal it becomes is for the program to say). All of it is opened in the guest's mount namespace: descriptors of another cannot be checkpointed.
-pub fn open_console(launcher: &Guest, replaced: Terminals) -> io::Result<(OwnedFd, OwnedFd)> {
+/// terminal it becomes is for the program to say), as large as `like` from the beginning. All of it is opened in the
+/// guest's mount namespace: descriptors of another cannot be checkpointed.
+pub fn open_console(
+    launcher: &Guest,
+    replaced: Terminals,
+    like: Option<BorrowedFd<'_>>,
+) -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let master = openat(CWD, "/dev/pts/ptmx", flags, Mode::empty())?;
     // In a running guest anything may be mounted there.
@@ -171,6 +180,9 @@ pub fn open_console(launcher: &Guest, replaced: Terminals) -> io::Result<(OwnedF
         return Err(rustix::io::Errno::NOTTY.into());
     }
     let terminal = slave(&master)?;
+    if let Some(like) = like {
+        copy_size(like, &master);
+    }
     launcher.offer(master.as_fd());
     if replaced[0] {
         dup2_stdin(&terminal)?;

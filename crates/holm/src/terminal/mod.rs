@@ -36,6 +36,12 @@ pub fn standard_streams() -> Terminals {
     [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()]
 }
 
+/// The first of this process's standard streams among `terminals`.
+pub(crate) fn first_of(terminals: Terminals) -> Option<BorrowedFd<'static>> {
+    let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    streams.into_iter().zip(terminals).find_map(|(stream, is)| is.then_some(stream))
+}
+
 /// Refuses standard streams that are folders: with one a guest could walk out to the host's root.
 pub fn refuse_folders() -> io::Result<()> {
     let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
