@@ -10,7 +10,7 @@ use crate::cgroup::{self, GuestCgroup, Layout};
 pub const INSTANCES: u8 = 27;
 
 /// The file of a root in which its number is kept.
-pub(super) const KEPT: &str = "instance";
+const KEPT: &str = "instance";
 
 /// Finds the root's instance number, or takes a free one.
 ///
@@ -18,10 +18,10 @@ pub(super) const KEPT: &str = "instance";
 /// also kept in the root, so that it is the same after a reboot of the host unless it was taken since.
 pub fn of(root: &Path) -> Result<u8> {
     let instances = Path::new(RUN).join("instances");
-    let known = kept(root);
-    if let Some(number) = known
-        && fs::read_link(instances.join(number.to_string())).is_ok_and(|target| target == root)
-    {
+    let holds = |number: &u8| {
+        fs::read_link(instances.join(number.to_string())).is_ok_and(|target| target == root)
+    };
+    if let Some(number) = kept(root).filter(holds) {
         return Ok(number);
     }
     fs::DirBuilder::new()
@@ -30,6 +30,11 @@ pub fn of(root: &Path) -> Result<u8> {
         .create(&instances)
         .map_err(|error| Error::io("make the folder", &instances, error))?;
     let _lock = Lock::folder(&instances)?;
+    // Only now: it may have been given up, or taken, meanwhile.
+    let known = kept(root);
+    if let Some(number) = known.filter(holds) {
+        return Ok(number);
+    }
     let first = known.or((root == Path::new(DEFAULT_ROOT)).then_some(1));
     for number in first.into_iter().chain((1..=INSTANCES).rev()) {
         let link = instances.join(number.to_string());
@@ -47,6 +52,21 @@ pub fn of(root: &Path) -> Result<u8> {
         return Ok(number);
     }
     Err(Error::NoInstance { folder: instances, count: INSTANCES })
+}
+
+/// Gives a root's number up, here and in the root: another may have it when this one is used again.
+pub(super) fn give_up(root: &Path, number: u8) -> Result<()> {
+    let instances = Path::new(RUN).join("instances");
+    let _lock = Lock::folder(&instances)?;
+    for path in [root.join(KEPT), instances.join(number.to_string())] {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &path, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The name of the control group that holds a root's guests.

@@ -89,18 +89,12 @@ impl Pool {
     /// Gives the instance number back, for another root to take. The next command takes one again, this one if it is
     /// still free.
     pub fn give_up_instance(self) -> Result<()> {
-        let gone = |removed: std::io::Result<()>, path: &Path| match removed {
+        match fs::remove_dir_all(&self.run) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::io("remove", path, error))
+                Err(Error::io("remove", &self.run, error))
             }
-            _ => Ok(()),
-        };
-        // Another root may have the number when this one is used again.
-        let kept = self.root.join(instance::KEPT);
-        gone(fs::remove_file(&kept), &kept)?;
-        gone(fs::remove_dir_all(&self.run), &self.run)?;
-        let link = Path::new(RUN).join("instances").join(self.instance.to_string());
-        gone(fs::remove_file(&link), &link)
+            _ => instance::give_up(&self.root, self.instance),
+        }
     }
 
     /// The root's folder.
