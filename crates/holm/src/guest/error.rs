@@ -48,6 +48,14 @@ pub enum Error {
         /// Another way, as a clause, or nothing.
         hint: &'static str,
     },
+    /// The guest has ended and is to be started again, and what was asked for would prevent that.
+    #[error("guest {name} is about to be started again; stop it first: `holm stop {name}`{hint}")]
+    Restarting {
+        /// The guest.
+        name: Name,
+        /// Another way, as a clause, or nothing.
+        hint: &'static str,
+    },
     /// Guests run, and what was asked for needs all of them stopped.
     #[error("guests are running: {0}; stop them first: `holm stop --all`")]
     StillRunning(String),

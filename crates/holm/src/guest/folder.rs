@@ -77,6 +77,18 @@ pub(super) fn call_off(pool: &Pool, name: &Name) -> Result<bool> {
     }
 }
 
+/// Refuses a guest that runs or will by itself; `hint` is another way out than stopping it. The caller holds its lock.
+fn at_rest(pool: &Pool, name: &Name, hint: &'static str) -> Result<()> {
+    let name = name.clone();
+    if repaired(pool, &name)?.is_some() {
+        return Err(Error::Running { name, hint });
+    }
+    match last(pool, &name).and_then(|last| last.pending) {
+        Some(pending) if pending.stands() => Err(Error::Restarting { name, hint }),
+        _ => Ok(()),
+    }
+}
+
 /// Removes a stopped guest with all it holds.
 pub fn remove(pool: &Pool, name: &Name) -> Result<()> {
     let lock = pool.lock_guest(name)?;
@@ -84,9 +96,7 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<()> {
     if configured(pool, name).is_ok_and(|(_, config)| config.protect) {
         return Err(Error::Protected(name.clone()));
     }
-    if repaired(pool, name)?.is_some() {
-        return Err(Error::Running { name: name.clone(), hint: ", or use `holm rm --force`" });
-    }
+    at_rest(pool, name, ", or use `holm rm --force`")?;
     let folder = pool.guest_dir(name);
     let ids = pool.read_ids(&folder);
     let grave = pool.root().join("tmp").join(format!("rm-{name}-{}", std::process::id()));
@@ -105,9 +115,7 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<()> {
 /// Gives a stopped guest another name.
 pub fn rename(pool: &Pool, name: &Name, new: &Name) -> Result<()> {
     let _lock: Lock = pool.lock_guest(name)?;
-    if repaired(pool, name)?.is_some() {
-        return Err(Error::Running { name: name.clone(), hint: "" });
-    }
+    at_rest(pool, name, "")?;
     let _bases = store::hold_all(pool)?;
     let folder = pool.guest_dir(name);
     if pool.guest_dir(new).exists() {

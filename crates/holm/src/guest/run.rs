@@ -5,7 +5,7 @@ use super::ended::note_own_end;
 use super::prepare::{Prepared, fit, reason};
 use super::start::{Start, own_pid};
 use super::sweep::take_ids;
-use super::{Error, Last, Result, create};
+use super::{Error, Last, Result, create, remove};
 use crate::config::Config;
 use crate::launch::{Running, Stdio};
 use crate::monitor::Ended;
@@ -46,16 +46,23 @@ pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
 pub fn run_kept(pool: &Pool, name: &Name, text: &str) -> Result<Ended> {
     create(pool, name, text)?;
     let lock = pool.lock_guest(name)?;
-    let start = Start::prepare(pool, name)?;
-    let foreground = match launch(&start.prepared) {
-        Ok(foreground) => foreground,
-        Err(error) => {
+    let foreground = Start::prepare(pool, name).and_then(|start| {
+        let launched = launch(&start.prepared);
+        if launched.is_err() {
             start.prepared.undo();
-            return Err(error);
         }
-    };
+        launched
+    });
     // Other commands reach the guest while it runs.
     drop(lock);
+    let foreground = match foreground {
+        Ok(foreground) => foreground,
+        Err(error) => {
+            // There is nothing to keep.
+            let _ = remove(pool, name);
+            return Err(reason(pool, error));
+        }
+    };
     let ended = foreground.wait();
     let _lock = pool.lock_guest(name)?;
     let words = ended.as_ref().map_or_else(|_| "unknown".to_owned(), Ended::to_string);

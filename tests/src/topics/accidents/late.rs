@@ -63,6 +63,9 @@ fn a_late_monitor_still_follows_the_restart_policy(sandbox: &mut Sandbox) {
     // This one takes away what the run has left.
     sandbox.holm(&["set", "box", "pids.limit=50"]).ok();
     assert_eq!(status(sandbox, "box")["status"], "restarting", "{before}");
+    for words in [&["rename", "box", "other"][..], &["rm", "box"]] {
+        sandbox.holm(words).refused(&["box", "is about to be started again", "holm stop box"]);
+    }
     kill(monitor, Signal::CONT);
     sandbox
         .wait_for("it runs again", || exec(sandbox, "box", "true").status.success().then_some(()));

@@ -164,6 +164,11 @@ fn run_keeps_what_it_is_told_to(sandbox: &mut Sandbox) {
     plain.args(head).args(["--", "sh", "-c", "exit 3"]).stdin(Stdio::null());
     assert_eq!(sandbox.run(&mut plain).code(), 3);
     assert_eq!(sandbox.holm(&["ls", "-q", "-a"]).ok().stdout, "", "without --keep it is gone");
+    // A start that fails leaves nothing to keep.
+    let mut fails = sandbox.command();
+    fails.args(head).args(["--keep", "--", "true"]).env("HOLM_PROBE_NO", "overlay");
+    sandbox.run(&mut fails).refused(&["overlay"]);
+    assert_eq!(sandbox.holm(&["ls", "-q", "-a"]).ok().stdout, "");
 }
 
 fn ssh_keys_come_from_files(sandbox: &mut Sandbox) {
