@@ -24,6 +24,10 @@ const YOUNG: u64 = 10;
 /// How long to wait before a young guest's init is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
+/// The same for an older one that only a command inside asks: on a slow host it may not listen yet either. A program that
+/// is asked by a signal may take a second one for impatience.
+const ASK_SELDOM: Duration = Duration::from_secs(10);
+
 /// Asks a guest's init to end, waits at most `timeout`, then kills what is left. Says whether it had
 /// to kill.
 pub fn stop(pool: &Pool, name: &Name, timeout: Duration) -> Result<bool> {
@@ -148,13 +152,17 @@ impl Ending {
                 // It has ended, or has made itself so that it cannot be asked.
                 return ended_within(&self.init, Duration::ZERO);
             }
-            if self.alive.state.age() > YOUNG || self.alive.cgroup.ready().unwrap_or(true) {
-                return ended_within(&self.init, left);
-            }
-            if ended_within(&self.init, left.min(ASK_AGAIN))? {
+            let young =
+                self.alive.state.age() <= YOUNG && !self.alive.cgroup.ready().unwrap_or(true);
+            let pause = match (young, self.alive.state.stop_signal) {
+                (true, _) => ASK_AGAIN,
+                (false, None) => ASK_SELDOM,
+                (false, Some(_)) => left,
+            };
+            if ended_within(&self.init, left.min(pause))? {
                 return Ok(true);
             }
-            if left.is_zero() {
+            if left <= pause {
                 return Ok(false);
             }
         }
