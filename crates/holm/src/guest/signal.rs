@@ -125,7 +125,7 @@ impl Ending {
         if lock.is_some() {
             alive.state.stopping = true;
             alive.state.stopping_until =
-                time.map(|time| since_boot().saturating_add(time.as_secs() + HURRY));
+                time.map(|time| since_boot().saturating_add(time.as_secs()).saturating_add(HURRY));
             store_state(&alive.cgroup, name, &alive.state)?;
         }
         let monitor = alive.state.watcher();

@@ -112,13 +112,13 @@ pub struct Last {
     pub pending: Option<Pending>,
 }
 
-/// A start that a monitor waits to make.
+/// A start that a monitor waits to make. Where another command was faster to note the end, the monitor has yet to look
+/// whether the guest's restart policy wants it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     /// When, in seconds since 1970.
     pub at: u64,
-    /// The monitor's process id. The start follows only if the guest's restart policy, which the monitor has yet to
-    /// look at when another command noted the end, says so.
+    /// The monitor's process id.
     pub by: i32,
     /// The inode of its pidfd.
     #[serde(default)]

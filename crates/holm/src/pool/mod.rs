@@ -86,8 +86,7 @@ impl Pool {
         if self.in_use.is_alone() { Ok(()) } else { Err(Error::InUse { root: self.root.clone() }) }
     }
 
-    /// Gives the instance number back, for another root to take. The next command takes one again, this one if it is
-    /// still free.
+    /// Gives the instance number back, for another root to take. The next command takes one anew.
     pub fn give_up_instance(self) -> Result<()> {
         match fs::remove_dir_all(&self.run) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

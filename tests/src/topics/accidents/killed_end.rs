@@ -21,24 +21,25 @@ pub const TESTS: &[Test] = &[
 /// The steps of `holm monitor-ended`, as long as it starts nothing.
 const ENDING: &[&str] = &["ended-lock", "bury-killed", "bury-network", "bury-noted", "bury-words"];
 
-fn process(sandbox: &Sandbox, whose: &str) -> Pid {
+pub(super) fn process(sandbox: &Sandbox, whose: &str) -> Pid {
     Pid::from_raw(pid(&status(sandbox, "box"), whose)).expect("a process id")
 }
 
-fn kill(process: Pid, signal: Signal) {
+pub(super) fn kill(process: Pid, signal: Signal) {
     kill_process(process, signal).expect("it is there");
+}
+
+/// Whether a process has ended, reaped or not.
+pub(super) fn has_ended(process: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
+    let stat = stat.unwrap_or_default();
+    stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'))
 }
 
 /// Kills with -9, and waits until it has ended.
 fn kill_hard(sandbox: &Sandbox, process: Pid) {
     kill(process, Signal::KILL);
-    let number = process.as_raw_nonzero();
-    sandbox.wait_for("it has ended", || {
-        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
-        let runs =
-            stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'));
-        (!runs).then_some(())
-    });
+    sandbox.wait_for("it has ended", || has_ended(process).then_some(()));
 }
 
 /// Waits until the monitor, whatever program it runs by now, stands still.

@@ -2,9 +2,10 @@
 
 use std::os::unix::fs::symlink;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal};
 
-use super::{IDLE, exec, idle, pid, status};
+use super::killed_end::{has_ended, kill, process};
+use super::{IDLE, exec, idle, status};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -16,25 +17,12 @@ pub const TESTS: &[Test] = &[
     test!(a_run_that_is_kept_hears_the_verbs).bases(&["busybox"]),
 ];
 
-fn process(sandbox: &Sandbox, whose: &str) -> Pid {
-    Pid::from_raw(pid(&status(sandbox, "box"), whose)).expect("a process id")
-}
-
-fn kill(process: Pid, signal: Signal) {
-    kill_process(process, signal).expect("it is there");
-}
-
-fn is_gone(process: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
-    stat.map_or(true, |stat| stat.contains(") Z"))
-}
-
 /// Stops the monitor of a guest and kills the guest's init: the end that the monitor has yet to see. Gives the monitor.
 fn end_unseen(sandbox: &Sandbox) -> Pid {
     let (init, monitor) = (process(sandbox, "pid"), process(sandbox, "monitor"));
     kill(monitor, Signal::STOP);
     kill(init, Signal::KILL);
-    sandbox.wait_for("init has ended", || is_gone(init).then_some(()));
+    sandbox.wait_for("init has ended", || has_ended(init).then_some(()));
     monitor
 }
 
@@ -44,7 +32,7 @@ fn a_late_monitor_harms_no_later_run(sandbox: &mut Sandbox) {
     sandbox.holm(&["start", "box"]).ok();
     let run = process(sandbox, "pid");
     kill(monitor, Signal::CONT);
-    sandbox.wait_for("the late monitor is done", || is_gone(monitor).then_some(()));
+    sandbox.wait_for("the late monitor is done", || has_ended(monitor).then_some(()));
     assert_eq!(process(sandbox, "pid"), run, "the second run goes on");
     exec(sandbox, "box", "true").ok();
     // Nor are the words about the first run put down to the second.
