@@ -8,6 +8,8 @@
 
 pub mod bare;
 #[cfg(feature = "std")]
+pub mod bpf;
+#[cfg(feature = "std")]
 pub mod exec;
 #[cfg(feature = "std")]
 pub mod in_place;

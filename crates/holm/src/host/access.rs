@@ -61,17 +61,20 @@ pub(super) fn apparmor(_: &Machine) -> Answer {
 
 /// Loading and attaching BPF programs.
 pub(super) fn bpf(_: &Machine) -> Answer {
+    use holm_sys::bpf::{Hook, Instruction};
     use rustix::fs::{Mode, OFlags};
     use std::os::fd::AsFd;
 
+    /// r0 = 1; exit
+    const LET_PASS: [Instruction; 2] = [[0xb7, 0, 0, 0, 1, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
     let tried = || {
-        holm_sys::probe::load_bind_program()
+        holm_sys::bpf::load(Hook::Bind4, &LET_PASS)
             .map_err(|error| format!("cannot load a program: {error}"))?;
         let layout = crate::cgroup::Layout::probe().map_err(|error| error.to_string())?;
         let root =
             rustix::fs::open(layout.v2_root(), OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|error| error.to_string())?;
-        holm_sys::probe::count_bind_programs(root.as_fd())
+        holm_sys::bpf::count_attached(root.as_fd(), Hook::Bind4)
             .map_err(|error| format!("cgroups take no programs: {error}"))?;
         Ok("programs load, cgroups take them".to_owned())
     };
