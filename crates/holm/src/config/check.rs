@@ -2,54 +2,57 @@
 
 use std::collections::HashSet;
 
-use super::parse::Seen;
+use super::entry::Entry;
 use super::types::{Arch, Config, Init, NetMode};
 
 /// A contradiction, put at a key and at an item of its list.
-pub(super) struct Fault {
+pub(super) struct Conflict {
     pub key: String,
     pub item: Option<usize>,
     pub message: String,
 }
 
-fn fault(key: impl Into<String>, message: impl Into<String>) -> Fault {
-    Fault { key: key.into(), item: None, message: message.into() }
+fn conflict(key: impl Into<String>, message: impl Into<String>) -> Conflict {
+    Conflict { key: key.into(), item: None, message: message.into() }
 }
 
 /// Checks the whole, and settles what depends on several keys.
-pub(super) fn check(config: &mut Config, seen: &[Seen]) -> Result<(), Fault> {
-    let given = |key: &str| seen.iter().any(|s| s.name == key);
+pub(super) fn check(config: &mut Config, entries: &[Entry]) -> Result<(), Conflict> {
+    let given = |key: &str| entries.iter().any(|entry| entry.key == key);
     if config.base.is_empty() {
-        return Err(fault("base", "base is missing; write base = \"NAME\" (`holm base ls`)"));
+        return Err(conflict("base", "base is missing; write base = \"NAME\" (`holm base ls`)"));
     }
     init(config, given("init"))?;
     if config.arch == Arch::I686 && !cfg!(target_arch = "x86_64") {
-        return Err(fault("arch", "arch: i686 programs run on x86_64 hosts only"));
+        return Err(conflict("arch", "arch: i686 programs run on x86_64 hosts only"));
     }
     if config.memory.swap.is_some() && config.memory.limit.is_none() {
         let message = "memory.swap is what goes beyond memory.limit, which is not set";
-        return Err(fault("memory.swap", message));
+        return Err(conflict("memory.swap", message));
     }
     if config.memory.lock.is_some() && config.rlimits.contains_key("memlock") {
-        return Err(fault("rlimits.memlock", "rlimits.memlock and memory.lock are the same limit"));
+        return Err(conflict(
+            "rlimits.memlock",
+            "rlimits.memlock and memory.lock are the same limit",
+        ));
     }
     net(config)?;
     doubles("net.publish", config.net.publish.iter().map(|p| (p.host_ip, p.host_port, p.proto)))
-        .map_err(|fault| {
+        .map_err(|conflict| {
             // A range stands for several ports: then the item's number is not the port's.
             let written =
-                seen.iter().find(|s| s.name == "net.publish").map_or(0, |s| s.items.len());
-            let item = fault.item.filter(|_| written == config.net.publish.len());
-            Fault { item, ..fault }
+                entries.iter().find(|e| e.key == "net.publish").map_or(0, |e| e.items.len());
+            let item = conflict.item.filter(|_| written == config.net.publish.len());
+            Conflict { item, ..conflict }
         })?;
     doubles("mounts", config.mounts.iter().map(|m| &m.target))?;
     doubles("devices", config.devices.iter())
 }
 
-fn init(config: &mut Config, given: bool) -> Result<(), Fault> {
+fn init(config: &mut Config, given: bool) -> Result<(), Conflict> {
     if let Some(s) = config.services.iter().find(|s| s.command.is_empty()) {
         let key = format!("services.{}.restart", s.name);
-        return Err(fault(key, format!("services.{}.command is missing", s.name)));
+        return Err(conflict(key, format!("services.{}.command is missing", s.name)));
     }
     let runs = match (config.command.is_empty(), config.services.first()) {
         (true, None) => return Ok(()),
@@ -57,7 +60,7 @@ fn init(config: &mut Config, given: bool) -> Result<(), Fault> {
         (true, Some(service)) => format!("services.{}.command", service.name),
         (false, Some(_)) => {
             let message = "command and services exclude each other; make the command a service";
-            return Err(fault("command", message));
+            return Err(conflict("command", message));
         }
     };
     if !given {
@@ -66,12 +69,12 @@ fn init(config: &mut Config, given: bool) -> Result<(), Fault> {
     if config.init == Init::System {
         let message =
             format!("{runs} needs init = \"minimal\"; the base's own init starts its own services");
-        return Err(fault(runs, message));
+        return Err(conflict(runs, message));
     }
     Ok(())
 }
 
-fn net(config: &Config) -> Result<(), Fault> {
+fn net(config: &Config) -> Result<(), Conflict> {
     let net = &config.net;
     let (mode, why) = match net.mode {
         NetMode::Private => return addresses(config),
@@ -85,25 +88,25 @@ fn net(config: &Config) -> Result<(), Fault> {
     ];
     match excluded.iter().find(|(_, there)| *there) {
         Some((key, _)) => {
-            Err(fault(*key, format!("{key} contradicts net.mode = \"{mode}\": {why}")))
+            Err(conflict(*key, format!("{key} contradicts net.mode = \"{mode}\": {why}")))
         }
         None => Ok(()),
     }
 }
 
-fn addresses(config: &Config) -> Result<(), Fault> {
+fn addresses(config: &Config) -> Result<(), Conflict> {
     for (name, v6) in [("IPv4", false), ("IPv6", true)] {
         let mut same = config.net.address.iter().enumerate().filter(|(_, a)| a.is_ipv6() == v6);
         if let Some((item, _)) = same.nth(1) {
             let message = format!("net.address: a guest has one {name} address");
-            return Err(Fault { item: Some(item), ..fault("net.address", message) });
+            return Err(Conflict { item: Some(item), ..conflict("net.address", message) });
         }
     }
     match config.net.address.iter().position(std::net::IpAddr::is_loopback) {
         None => Ok(()),
         Some(item) => {
             let message = "net.address: a loopback address reaches nobody";
-            Err(Fault { item: Some(item), ..fault("net.address", message) })
+            Err(Conflict { item: Some(item), ..conflict("net.address", message) })
         }
     }
 }
@@ -112,7 +115,7 @@ fn addresses(config: &Config) -> Result<(), Fault> {
 fn doubles<T: std::hash::Hash + Eq>(
     key: &'static str,
     items: impl Iterator<Item = T>,
-) -> Result<(), Fault> {
+) -> Result<(), Conflict> {
     let mut there = HashSet::new();
     for (item, value) in items.enumerate() {
         if !there.insert(value) {
@@ -121,7 +124,7 @@ fn doubles<T: std::hash::Hash + Eq>(
                 "mounts" => "two mounts have the same target",
                 _ => "the same device is given twice",
             };
-            return Err(Fault { item: Some(item), ..fault(key, format!("{key}: {what}")) });
+            return Err(Conflict { item: Some(item), ..conflict(key, format!("{key}: {what}")) });
         }
     }
     Ok(())

@@ -2,11 +2,15 @@
 
 use toml_edit::Value;
 
+use super::change::{Change, Op};
 use super::check::check;
-use super::edit::{Change, Op, edit_text, items, value};
+use super::edit::edit_text;
+use super::entry::Entry;
 use super::error::Error;
-use super::keys::{Input, Key, Kind, find};
-use super::parse::{Seen, parse};
+use super::key::{Input, Key, Kind};
+use super::keys::find;
+use super::parse::parse;
+use super::typed::{items, value};
 use super::types::Config;
 
 /// The guest that `changes` describe: what [`parse`] makes of [`edit_text`]'s text, in a tenth of the time.
@@ -46,13 +50,14 @@ fn assemble(changes: &[Change]) -> Option<Config> {
         }
     }
     let mut config = Config::default();
-    let mut seen = Vec::new();
+    let mut entries = Vec::new();
     for (key, name, items) in given {
         let input = Input { name: key.variable(name), items: &items };
         (key.set)(&mut config, &input).ok()?;
-        seen.push(Seen { name: name.to_owned(), span: 0..0, items: vec![0..0; items.len()] });
+        let items = vec![0..0; items.len()];
+        entries.push(Entry { key: name.to_owned(), span: 0..0, items });
     }
-    check(&mut config, &seen).ok()?;
+    check(&mut config, &entries).ok()?;
     Some(config)
 }
 

@@ -1,90 +1,14 @@
 //! Changes to a `guest.toml` that keep its comments and its order.
 
-use std::fmt;
-
 use toml_edit::{Array, DocumentMut, Item, RawString, Table, TableLike, Value};
 
+use super::change::{Change, Op};
 use super::error::Error;
-use super::keys::{self, Input, Key, Kind};
+use super::key::{Input, Key};
+use super::keys;
 use super::parse::parse;
+use super::typed::{items, value};
 use super::types::Config;
-
-/// One change, as people type it: `key=value`, `key+=value`, `key-=value`, or the removal of a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// Dotted name.
-    pub key: String,
-    /// What to do with it.
-    pub op: Op,
-}
-
-/// What to do with a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Op {
-    /// Give it this value. A list's items stand between commas, or in TOML's brackets.
-    Set(String),
-    /// Give a list these items.
-    Items(Vec<String>),
-    /// Put one more item into a list.
-    Add(String),
-    /// Take an item out of a list.
-    Remove(String),
-    /// Back to the default.
-    Unset,
-}
-
-impl Change {
-    /// Reads `key=value`, `key+=value` or `key-=value`. The key and value are checked by [`edit_text`].
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        let Some((left, value)) = text.split_once('=') else {
-            let message = "write KEY=VALUE, KEY+=VALUE or KEY-=VALUE".to_owned();
-            return Err(Error::Change { change: text.to_owned(), message });
-        };
-        let value = value.to_owned();
-        let (key, op) = match (left.strip_suffix('+'), left.strip_suffix('-')) {
-            (Some(key), _) => (key, Op::Add(value)),
-            (_, Some(key)) => (key, Op::Remove(value)),
-            (None, None) => (left, Op::Set(value)),
-        };
-        Ok(Self { key: key.trim().to_owned(), op })
-    }
-
-    /// Gives `key` a value.
-    pub fn set(key: &str, value: &str) -> Self {
-        Self { key: key.to_owned(), op: Op::Set(value.to_owned()) }
-    }
-
-    /// Gives the list `key` these items.
-    pub fn items(key: &str, items: &[String]) -> Self {
-        Self { key: key.to_owned(), op: Op::Items(items.to_vec()) }
-    }
-
-    /// Puts an item into the list `key`.
-    pub fn add(key: &str, value: &str) -> Self {
-        Self { key: key.to_owned(), op: Op::Add(value.to_owned()) }
-    }
-
-    /// Puts `key`, or a group of keys, back to its default.
-    pub fn unset(key: &str) -> Self {
-        Self { key: key.to_owned(), op: Op::Unset }
-    }
-
-    fn error(&self, message: impl Into<String>) -> Error {
-        Error::Change { change: self.to_string(), message: message.into() }
-    }
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.op {
-            Op::Set(value) => write!(f, "{}={value}", self.key),
-            Op::Items(items) => write!(f, "{}={items:?}", self.key),
-            Op::Add(value) => write!(f, "{}+={value}", self.key),
-            Op::Remove(value) => write!(f, "{}-={value}", self.key),
-            Op::Unset => write!(f, "unset {}", self.key),
-        }
-    }
-}
 
 /// The text after `changes`, each checked; the result is a valid `guest.toml`.
 pub fn edit_text(text: &str, changes: &[Change]) -> Result<String, Error> {
@@ -163,43 +87,12 @@ fn check(key: &Key, change: &Change, items: &[String]) -> Result<Vec<String>, Er
     let mut scratch = Config::default();
     let name = key.variable(&change.key);
     let input = Input { name, items };
-    (key.set)(&mut scratch, &input).map_err(|fault| change.error(fault.1))?;
+    (key.set)(&mut scratch, &input).map_err(|invalid| change.error(invalid.message))?;
     Ok((key.show)(&scratch, name))
 }
 
 fn canonical(key: &Key, change: &Change, item: &str) -> Vec<String> {
     check(key, change, &[item.to_owned()]).unwrap_or_default()
-}
-
-/// The TOML value for what was typed.
-pub(super) fn value(key: &Key, text: &str) -> Result<Value, String> {
-    let whole = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    match key.kind {
-        Kind::Bool | Kind::Order if matches!(text, "true" | "false") => Ok((text == "true").into()),
-        Kind::Order | Kind::Count | Kind::Size | Kind::Cpus | Kind::Limits if whole => {
-            text.parse::<i64>().map(Value::from).map_err(|e| e.to_string())
-        }
-        Kind::Cpus if text.parse::<f64>().is_ok_and(f64::is_finite) => {
-            Ok(text.parse::<f64>().unwrap_or_default().into())
-        }
-        Kind::List(_) | Kind::Words if text.starts_with('[') => {
-            text.parse::<Value>().map_err(|e| format!("not a TOML list: {}", e.message()))
-        }
-        Kind::List(_) => {
-            Ok(Value::Array(text.split(',').map(str::trim).filter(|t| !t.is_empty()).collect()))
-        }
-        Kind::Words => Ok(Value::Array(text.split_whitespace().collect())),
-        _ => Ok(text.into()),
-    }
-}
-
-/// The items of a value as [`Input`] wants them.
-pub(super) fn items(value: &Value) -> Option<Vec<String>> {
-    match value {
-        Value::Array(array) => array.iter().map(|v| v.as_str().map(str::to_owned)).collect(),
-        Value::String(s) => Some(vec![s.value().clone()]),
-        other => Some(vec![other.to_string().trim().to_owned()]),
-    }
 }
 
 /// The value with the space and the comment that stood around the old one.

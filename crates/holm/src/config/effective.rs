@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::Error;
-use super::keys::{Effect, Key, Kind, keys};
+use super::key::{Effect, Key, Kind};
+use super::keys::keys;
 use super::parse::read;
 use super::types::Config;
 use super::units;
@@ -37,12 +38,12 @@ pub enum Source {
 
 /// All values that `text`, a `guest.toml`, gives, in the order of [`keys`].
 pub fn effective(text: &str, origin: &str) -> Result<Vec<Effective>, Error> {
-    let (config, seen) = read(text, origin)?;
+    let (config, entries) = read(text, origin)?;
     let mut all = Vec::new();
     for key in keys() {
         for name in names(&config, key) {
             let items = (key.show)(&config, key.variable(&name));
-            let from = seen.iter().find(|s| s.name == name);
+            let from = entries.iter().find(|entry| entry.key == name);
             let shown = match (items.is_empty(), key.kind.is_list()) {
                 (true, _) => key.default.to_owned(),
                 (false, true) => items.join(", "),
@@ -52,7 +53,7 @@ pub fn effective(text: &str, origin: &str) -> Result<Vec<Effective>, Error> {
                 value: value(&key.kind, &items),
                 text: shown,
                 source: if from.is_some() { Source::File } else { Source::Default },
-                line: from.map(|s| text[..s.span.start].matches('\n').count() + 1),
+                line: from.map(|entry| text[..entry.span.start].matches('\n').count() + 1),
                 key: name,
             });
         }

@@ -3,16 +3,21 @@
 //! [`parse`] reads a file, [`edit_text`] changes one and keeps its comments, [`keys`] lists what may
 //! stand in it, and [`effective`] tells every value with where it comes from.
 
+mod change;
 mod check;
 mod direct;
 mod edit;
 mod effective;
+mod entry;
 mod error;
+mod input;
+mod key;
 mod keys;
 mod load;
 mod nearest;
 mod parse;
 mod table;
+mod typed;
 mod types;
 mod units;
 mod values;
@@ -20,11 +25,13 @@ mod values;
 #[cfg(test)]
 mod tests;
 
+pub use change::{Change, Op};
 pub use direct::from_changes;
-pub use edit::{Change, Op, edit_text};
+pub use edit::edit_text;
 pub use effective::{Effective, Source, changed, effective};
 pub use error::Error;
-pub use keys::{Effect, Key, Kind, find, keys, unknown};
+pub use key::{Effect, Key, Kind};
+pub use keys::{find, keys, unknown};
 pub use load::load;
 pub use nearest::nearest;
 pub use parse::parse;

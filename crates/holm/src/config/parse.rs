@@ -6,8 +6,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::check::check;
+use super::entry::Entry;
 use super::error::Error;
-use super::keys::{self, Input, Key, Kind};
+use super::key::{Input, Key, Kind};
+use super::keys;
 use super::types::Config;
 
 /// Reads a `guest.toml`; `origin` names it in errors, which carry line, column and an excerpt.
@@ -15,41 +17,32 @@ pub fn parse(text: &str, origin: &str) -> Result<Config, Error> {
     read(text, origin).map(|(config, _)| config)
 }
 
-/// One value of the file.
-#[derive(Debug)]
-pub(super) struct Seen {
-    /// Dotted name.
-    pub name: String,
-    /// Bytes of the value, and of each item if it is a list.
-    pub span: Range<usize>,
-    pub items: Vec<Range<usize>>,
-}
-
 /// A mistake in the bytes of a span.
 struct Mistake(Range<usize>, String);
 
 /// As [`parse`], with what the file says in the order of the file.
-pub(super) fn read(text: &str, origin: &str) -> Result<(Config, Vec<Seen>), Error> {
+pub(super) fn read(text: &str, origin: &str) -> Result<(Config, Vec<Entry>), Error> {
     let document = DeTable::parse(text).map_err(|e| {
         Error::at(text, origin, e.span().unwrap_or(0..0), e.message().trim_end().to_owned())
     })?;
-    let mut reader = Reader { config: Config::default(), seen: Vec::new() };
+    let mut reader = Reader { config: Config::default(), entries: Vec::new() };
     reader
         .table("", document.get_ref())
         .map_err(|Mistake(span, message)| Error::at(text, origin, span, message))?;
-    let Reader { mut config, seen } = reader;
-    check(&mut config, &seen).map_err(|f| {
-        let value = seen.iter().find(|s| s.name == f.key);
-        let span =
-            value.map_or(0..0, |s| f.item.and_then(|i| s.items.get(i)).unwrap_or(&s.span).clone());
-        Error::at(text, origin, span, f.message)
+    let Reader { mut config, entries } = reader;
+    check(&mut config, &entries).map_err(|conflict| {
+        let span = entries
+            .iter()
+            .find(|entry| entry.key == conflict.key)
+            .map_or(0..0, |entry| entry.span_of(conflict.item));
+        Error::at(text, origin, span, conflict.message)
     })?;
-    Ok((config, seen))
+    Ok((config, entries))
 }
 
 struct Reader {
     config: Config,
-    seen: Vec<Seen>,
+    entries: Vec<Entry>,
 }
 
 impl Reader {
@@ -92,11 +85,11 @@ impl Reader {
             }
         };
         let input = Input { name: key.variable(&name), items: &texts };
-        (key.set)(&mut self.config, &input).map_err(|fault| {
-            let span = items.get(fault.0).cloned().unwrap_or_else(|| value.span());
-            Mistake(span, format!("{name}: {}", fault.1))
+        (key.set)(&mut self.config, &input).map_err(|invalid| {
+            let item = invalid.item.and_then(|at| items.get(at)).cloned();
+            Mistake(item.unwrap_or_else(|| value.span()), format!("{name}: {}", invalid.message))
         })?;
-        self.seen.push(Seen { name, span: value.span(), items });
+        self.entries.push(Entry { key: name, span: value.span(), items });
         Ok(())
     }
 }

@@ -1,50 +1,11 @@
 //! The table of all keys.
 
-use super::keys::{Effect, Fault, Input, Key, Kind};
-use super::nearest::nearest;
-use super::types::{Arch, Autostart, Config, Init, NetMode, Restart, Rlimit, Service, Signal};
-use super::units::{self, Parsed};
+use super::input::{autostart, choice, each, flag, one, service, shown, word, words};
+use super::key::Effect::{Live, NextStart};
+use super::key::{Invalid, Key, Kind};
+use super::types::{Arch, Init, NetMode, Restart, Rlimit, Signal};
+use super::units;
 use super::values;
-
-/// The only item.
-fn one<T>(input: &Input, parse: impl Fn(&str) -> Parsed<T>) -> Result<T, Fault> {
-    parse(input.items.first().map_or("", String::as_str)).map_err(|message| Fault(0, message))
-}
-
-/// Every item.
-fn each<T>(input: &Input, parse: impl Fn(&str) -> Parsed<T>) -> Result<Vec<T>, Fault> {
-    let parsed = input.items.iter().enumerate();
-    parsed.map(|(i, text)| parse(text).map_err(|message| Fault(i, message))).collect()
-}
-
-fn flag(input: &Input) -> Result<bool, Fault> {
-    one(input, |text| match text {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err(format!("{text:?} is not true or false")),
-    })
-}
-
-/// The value that belongs to one of some words.
-fn choice<T: Copy>(input: &Input, words: &[(&str, T)]) -> Result<T, Fault> {
-    one(input, |text| {
-        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
-            return Ok(*value);
-        }
-        let names: Vec<&str> = words.iter().map(|w| w.0).collect();
-        let hint = nearest(text, names.iter().copied()).map(|n| format!("; did you mean {n:?}?"));
-        let list = format!("; write one of \"{}\"", names.join("\", \""));
-        Err(format!("{text:?} is not known{}", hint.unwrap_or(list)))
-    })
-}
-
-fn word<T: Copy + PartialEq>(value: T, words: &[(&str, T)]) -> Vec<String> {
-    words.iter().filter(|w| w.1 == value).map(|w| w.0.to_owned()).collect()
-}
-
-fn shown<T>(value: Option<T>, show: impl Fn(T) -> String) -> Vec<String> {
-    value.map(show).into_iter().collect()
-}
 
 const INITS: [(&str, Init); 2] = [("system", Init::System), ("minimal", Init::Minimal)];
 const ARCHS: [(&str, Arch); 2] = [("native", Arch::Native), ("i686", Arch::I686)];
@@ -53,43 +14,6 @@ const RESTARTS: [(&str, Restart); 3] =
 const MODES: [(&str, NetMode); 3] =
     [("private", NetMode::Private), ("none", NetMode::None), ("host", NetMode::Host)];
 const RESTART_WORDS: Kind = Kind::Choice(&["no", "on-failure", "always"]);
-
-/// The service of this name, made if it is new.
-fn service<'a>(config: &'a mut Config, input: &Input) -> Result<&'a mut Service, Fault> {
-    let name = input.name;
-    if !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
-        return Err(Fault(
-            usize::MAX,
-            format!("{name:?} cannot name a service; use letters, digits, - and _"),
-        ));
-    }
-    let at = config.services.iter().position(|s| s.name == name).unwrap_or_else(|| {
-        let new = Service { name: name.to_owned(), command: Vec::new(), restart: Restart::No };
-        config.services.push(new);
-        config.services.len() - 1
-    });
-    Ok(&mut config.services[at])
-}
-
-fn words(input: &Input) -> Result<Vec<String>, Fault> {
-    match input.items.first() {
-        Some(program) if !program.is_empty() => Ok(input.items.to_vec()),
-        _ => Err(Fault(0, "names no program".to_owned())),
-    }
-}
-
-fn autostart(text: &str) -> Parsed<Option<Autostart>> {
-    match text {
-        "false" => Ok(None),
-        "true" => Ok(Some(Autostart { order: 100 })),
-        _ => match units::count(text, 0, u64::from(u32::MAX)) {
-            Ok(n) => Ok(Some(Autostart { order: u32::try_from(n).unwrap_or(u32::MAX) })),
-            Err(e) => Err(format!("{e}; write true, false or a place in the order (100 if true)")),
-        },
-    }
-}
-
-use Effect::{Live, NextStart};
 
 /// All keys, in the order of the documentation.
 pub(super) static KEYS: [Key; 33] = [
@@ -360,7 +284,7 @@ pub(super) static KEYS: [Key; 33] = [
         effect: NextStart,
         help: "an environment variable of init, or of minimal init's commands",
         set: |c, i| {
-            let name = values::variable(i.name).map_err(|e| Fault(usize::MAX, e))?;
+            let name = values::variable(i.name).map_err(Invalid::name)?;
             let value = one(i, |t| Ok(t.to_owned()))?;
             c.env.insert(name, value);
             Ok(())
@@ -374,7 +298,7 @@ pub(super) static KEYS: [Key; 33] = [
         effect: NextStart,
         help: "a resource limit of each process, LIMIT or SOFT:HARD, by its name (nofile, nproc, core)",
         set: |c, i| {
-            values::rlimit_name(i.name).map_err(|e| Fault(usize::MAX, e))?;
+            values::rlimit_name(i.name).map_err(Invalid::name)?;
             let limit = one(i, |t| values::rlimit(i.name, t))?;
             c.rlimits.insert(i.name.to_owned(), limit);
             Ok(())

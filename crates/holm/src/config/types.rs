@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Everything that is configured about one guest.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
-    /// Name of the base the guest stands on. Never empty after [`super::parse`].
+    /// Name of the base the guest stands on. Never empty once a file is parsed.
     pub base: String,
     /// Who is process 1.
     pub init: Init,
@@ -67,7 +67,7 @@ pub enum Init {
 pub struct Service {
     /// Its name, letters, digits, `-` and `_`.
     pub name: String,
-    /// Program and arguments; never empty after [`super::parse`].
+    /// Program and arguments; never empty once a file is parsed.
     pub command: Vec<String>,
     /// Start it again when it ends.
     pub restart: Restart,

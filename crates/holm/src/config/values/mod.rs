@@ -1,0 +1,21 @@
+//! Values that have a form of their own, each read from the text of one item.
+
+mod address;
+mod capability;
+mod cpu_set;
+mod name;
+mod path;
+mod publish;
+mod rlimit;
+mod signal;
+mod ssh_key;
+
+pub(super) use address::address;
+pub(super) use capability::capability;
+pub(super) use cpu_set::cpu_set;
+pub(super) use name::{hostname, name, variable};
+pub(super) use path::{device, mount, show_mount};
+pub(super) use publish::publish;
+pub(super) use rlimit::{rlimit, rlimit_name, show_rlimit};
+pub use signal::signals;
+pub(super) use ssh_key::ssh_key;

@@ -1,0 +1,54 @@
+//! Bind mounts and devices: absolute paths.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::config::types::BindMount;
+use crate::config::units::Parsed;
+
+/// `SOURCE:TARGET[:ro|:rw]`, both absolute.
+pub(in crate::config) fn mount(text: &str) -> Parsed<BindMount> {
+    const HELP: &str = "write SOURCE:TARGET or SOURCE:TARGET:ro, as /srv/data:/data:ro";
+    let (rest, read_only) = match text.strip_suffix(":ro") {
+        Some(rest) => (rest, true),
+        None => (text.strip_suffix(":rw").unwrap_or(text), false),
+    };
+    let (source, target) =
+        rest.split_once(':').ok_or_else(|| format!("{text:?} has no target; {HELP}"))?;
+    if target.contains(':') {
+        return Err(format!("{text:?} has too many parts; {HELP}"));
+    }
+    let (source, target) = (
+        absolute(source).map_err(|e| format!("{e}; {HELP}"))?,
+        absolute(target).map_err(|e| format!("{e}; {HELP}"))?,
+    );
+    if target == Path::new("/") {
+        return Err(format!("nothing can be bound over the guest's whole root; {HELP}"));
+    }
+    Ok(BindMount { source, target, read_only })
+}
+
+pub(in crate::config) fn show_mount(m: &BindMount) -> String {
+    format!("{}:{}{}", m.source.display(), m.target.display(), if m.read_only { ":ro" } else { "" })
+}
+
+/// An absolute path without `..`, with `//` and `/./` folded.
+fn absolute(text: &str) -> Parsed<PathBuf> {
+    let path = Path::new(text);
+    if !path.is_absolute() {
+        return Err(format!("{text:?} is not an absolute path"));
+    }
+    if path.components().any(|c| c == Component::ParentDir) || text.contains('\0') {
+        return Err(format!("{text:?} must not contain \"..\""));
+    }
+    Ok(path.components().collect())
+}
+
+/// A device node below `/dev`.
+pub(in crate::config) fn device(text: &str) -> Parsed<PathBuf> {
+    let path = absolute(text)?;
+    if path.starts_with("/dev") && path != Path::new("/dev") {
+        Ok(path)
+    } else {
+        Err(format!("{text:?} is no device; write a path below /dev, as /dev/fuse"))
+    }
+}
