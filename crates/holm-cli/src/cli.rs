@@ -7,12 +7,12 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use crate::context::Context;
 use crate::failure::{Failure, WRONG_USAGE};
-use crate::verbs::{self, Verb};
-use crate::{failure, term, words};
+use crate::overview::overview;
+use crate::verb::Verb;
+use crate::verbs::TABLE;
+use crate::{failure, global, term, words};
 
 /// Runs the command line and gives the exit status.
 pub fn run(args: &[OsString]) -> ExitCode {
@@ -20,11 +20,11 @@ pub fn run(args: &[OsString]) -> ExitCode {
     let verb = match find(args) {
         First::Verb(verb) => verb,
         First::Unknown(word) => {
-            let failure = Failure::usage(words::unknown(&word));
+            let failure = Failure::usage(words::unknown(TABLE, &word));
             return failure::show(&failure, json, term::colours_on_stderr(None));
         }
         First::Help => {
-            term::print(&verbs::overview());
+            term::print(&overview(TABLE));
             return ExitCode::SUCCESS;
         }
         First::Version => {
@@ -32,11 +32,11 @@ pub fn run(args: &[OsString]) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         First::Nothing => {
-            term::print_error(&verbs::overview());
+            term::print_error(&overview(TABLE));
             return ExitCode::from(WRONG_USAGE);
         }
     };
-    let matches = match root().subcommand(verb.clap()).try_get_matches_from(args) {
+    let matches = match global::command().subcommand(verb.clap()).try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(e) => return usage(&e, json),
     };
@@ -44,8 +44,8 @@ pub fn run(args: &[OsString]) -> ExitCode {
     let Some((_, inner)) = matches.subcommand() else { return ExitCode::from(WRONG_USAGE) };
     // Options after a verb's own verb (`holm base ls --json`) are known to the innermost only.
     let innermost = std::iter::successors(Some(inner), |m| m.subcommand().map(|(_, m)| m)).last();
-    let context = context(innermost.unwrap_or(inner));
-    match (verb.run)(&context, inner) {
+    let context = global::context(innermost.unwrap_or(inner));
+    match verb.run(&context, TABLE, inner) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => failure::show(&failure, context.json, context.colour_errors),
     }
@@ -71,56 +71,13 @@ fn find(args: &[OsString]) -> First {
             "-V" | "--version" => return First::Version,
             flag if flag.starts_with('-') && flag != "-" => {}
             word => {
-                return verbs::find(word)
+                return TABLE
+                    .find(word)
                     .map_or_else(|| First::Unknown(word.to_owned()), First::Verb);
             }
         }
     }
     First::Nothing
-}
-
-/// `holm` with its global options and no verb.
-pub fn root() -> Command {
-    Command::new("holm")
-        .about("Runs many small, complete Linux systems on one kernel")
-        .version(env!("CARGO_PKG_VERSION"))
-        .disable_help_subcommand(true)
-        .next_help_heading("Global options")
-        .subcommand_required(true)
-        .arg(
-            Arg::new("root")
-                .long("root")
-                .value_name("DIR")
-                .global(true)
-                .value_parser(clap::value_parser!(std::path::PathBuf))
-                .help("Where everything is kept [default: HOLM_ROOT, else /var/lib/holm]"),
-        )
-        .arg(flag("json", None, "Print JSON"))
-        .arg(flag("quiet", Some('q'), "Print errors only"))
-        .arg(
-            Arg::new("color")
-                .long("color")
-                .value_name("WHEN")
-                .global(true)
-                .value_parser(["auto", "always", "never"])
-                .hide_possible_values(true)
-                .help("Use colours: auto, always, never [default: auto]"),
-        )
-}
-
-fn flag(name: &'static str, short: Option<char>, help: &'static str) -> Arg {
-    Arg::new(name).long(name).short(short).global(true).action(ArgAction::SetTrue).help(help)
-}
-
-fn context(matches: &ArgMatches) -> Context {
-    let colour = matches.get_one::<String>("color").map(String::as_str);
-    Context {
-        root: matches.get_one("root").cloned(),
-        json: matches.get_flag("json"),
-        quiet: matches.get_flag("quiet"),
-        colour: term::colours_on_stdout(colour),
-        colour_errors: term::colours_on_stderr(colour),
-    }
 }
 
 /// What clap has to say: help on standard output, or what is wrong with the words.

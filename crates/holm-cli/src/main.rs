@@ -4,12 +4,15 @@
 mod cli;
 mod context;
 mod failure;
+mod global;
 mod options;
+mod overview;
 mod progress;
 mod ready;
 mod settings;
 mod several;
 mod term;
+mod verb;
 mod verbs;
 mod words;
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::failure::{FAILED, Failure};
 use crate::term;
-use crate::verbs::Outcome;
+use crate::verb::Outcome;
 
 /// So many at once: `stop` mostly waits, `start` mostly computes.
 const AT_ONCE: usize = 32;

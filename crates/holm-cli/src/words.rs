@@ -2,7 +2,7 @@
 
 use holm::config::nearest;
 
-use crate::verbs;
+use crate::verb::Table;
 
 /// Words, and what to type instead.
 const INSTEAD: [(&str, &str); 23] = [
@@ -37,11 +37,11 @@ pub fn instead(word: &str) -> Option<&'static str> {
 }
 
 /// The sentence for a word that is no verb.
-pub fn unknown(word: &str) -> String {
+pub fn unknown(table: Table, word: &str) -> String {
     if let Some(instead) = instead(word) {
         return format!("holm has no verb {word:?}; use {instead}");
     }
-    let names = verbs::all().flat_map(|v| std::iter::once(&v.name).chain(v.aliases)).copied();
+    let names = table.all().flat_map(|v| std::iter::once(&v.name).chain(v.aliases)).copied();
     match nearest(word, names) {
         Some(near) => format!("holm has no verb {word:?}; did you mean {near}?"),
         None => format!("holm has no verb {word:?}; holm --help lists them"),

@@ -7,11 +7,11 @@ use holm::config::{self, Kind};
 use holm::host::FEATURES;
 use holm::pool::Name;
 
-use super::{Group, Outcome, Run, Verb, all, find};
 use crate::context::Context;
-use crate::term;
+use crate::verb::{Explain, Group, Outcome, Table, Verb};
+use crate::{global, term};
 
-pub const VERB: Verb = Verb::new::<Complete>(Group::Hidden, "complete", "");
+pub const VERB: Verb = Verb::explaining::<Complete>(Group::Hidden, "complete", "");
 
 /// The words so far; the last one is being typed.
 #[derive(Debug, Args)]
@@ -20,11 +20,11 @@ pub struct Complete {
     words: Vec<String>,
 }
 
-impl Run for Complete {
-    fn run(self, context: &Context) -> Outcome {
+impl Explain for Complete {
+    fn run(self, context: &Context, table: Table) -> Outcome {
         let Some((typed, before)) = self.words.split_last() else { return Ok(0) };
         let mut text = String::new();
-        for word in Place::of(before, context).candidates(typed) {
+        for word in Place::of(before, context, table).candidates(typed) {
             if word.starts_with(typed.as_str()) {
                 text.push_str(&word);
                 text.push('\n');
@@ -37,6 +37,7 @@ impl Run for Complete {
 
 /// Where in a command line the word stands that is being typed.
 struct Place {
+    table: Table,
     /// The root that the line speaks of.
     context: Context,
     verb: Option<&'static Verb>,
@@ -51,11 +52,12 @@ struct Place {
 }
 
 impl Place {
-    fn of(before: &[String], context: &Context) -> Self {
+    fn of(before: &[String], context: &Context, table: Table) -> Self {
         let mut place = Self {
+            table,
             context: Context { root: context.root.clone(), ..*context },
             verb: None,
-            command: crate::cli::root(),
+            command: global::command(),
             option: None,
             words: 0,
             foreign: false,
@@ -79,7 +81,7 @@ impl Place {
         } else if word.starts_with('-') {
             self.option = self.option_with_value(word);
         } else if self.verb.is_none() {
-            self.verb = find(word);
+            self.verb = self.table.find(word);
             match self.verb {
                 Some(verb) => self.command = verb.clap(),
                 None => self.foreign = true,
@@ -103,7 +105,7 @@ impl Place {
             // Options of one letter may stand together: -it.
             None => arg.get_short().is_some() && arg.get_short() == word.chars().last(),
         };
-        let root = crate::cli::root();
+        let root = global::command();
         let found = self.command.get_arguments().chain(root.get_arguments()).find(is)?;
         (found.get_action().takes_values() && !found.is_require_equals_set()).then(|| found.clone())
     }
@@ -123,10 +125,10 @@ impl Place {
             return self.values(option);
         }
         let Some(verb) = self.verb else {
-            return verbs().chain(options(&self.command)).collect();
+            return verbs(self.table).chain(options(&self.command)).collect();
         };
         if typed.starts_with('-') {
-            return options(&self.command).chain(options(&crate::cli::root())).collect();
+            return options(&self.command).chain(options(&global::command())).collect();
         }
         if self.command.has_subcommands() {
             return self.command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
@@ -149,7 +151,7 @@ impl Place {
     /// What the argument of a verb may be. New names and files are the typist's to know.
     fn words_for(&self, verb: &Verb, argument: &Arg) -> Vec<String> {
         match (verb.name, argument.get_id().as_str()) {
-            ("help", _) => verbs().collect(),
+            ("help", _) => verbs(self.table).collect(),
             ("doctor", _) => FEATURES.iter().map(|f| f.name.to_owned()).collect(),
             ("set", "changes") => keys(),
             ("unset" | "inspect", "key" | "keys") => {
@@ -171,8 +173,8 @@ impl Place {
     }
 }
 
-fn verbs() -> impl Iterator<Item = String> {
-    all().filter(|v| !v.is_hidden()).map(|v| v.name.to_owned())
+fn verbs(table: Table) -> impl Iterator<Item = String> {
+    table.all().filter(|v| !v.is_hidden()).map(|v| v.name.to_owned())
 }
 
 fn options(command: &Command) -> impl Iterator<Item = String> {

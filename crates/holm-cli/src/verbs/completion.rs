@@ -4,9 +4,9 @@
 
 use clap::Args;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::term;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb = Verb::new::<Completion>(
     Group::Host,

@@ -7,10 +7,10 @@ use clap::Args;
 use holm::guest;
 use holm::monitor::{Console, Ended, How, Left, SOCKET};
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::{self, Context};
 use crate::failure::Failure;
 use crate::term;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
     Verb::new::<Look>(Group::Inside, "console", "Look at a guest's console and type into it")

@@ -5,10 +5,10 @@ use holm::guest;
 use holm::pool::Name;
 use serde_json::json;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::options::Options;
 use crate::term;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
     Verb::new::<Create>(Group::Guests, "create", "Make a guest, without starting it")

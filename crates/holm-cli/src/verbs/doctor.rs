@@ -6,10 +6,10 @@ use clap::Args;
 use holm::host::{self, FEATURES, Finding, State};
 use serde_json::json;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::term::{self, paint};
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb = Verb::new::<Doctor>(
     Group::Host,

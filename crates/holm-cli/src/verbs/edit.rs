@@ -8,9 +8,9 @@ use std::process::Command;
 use clap::Args;
 use holm::{config, guest};
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::{self, Context};
 use crate::failure::Failure;
+use crate::verb::{Group, Outcome, Run, Verb};
 use crate::{settings, term};
 
 pub const VERB: Verb = Verb::new::<Edit>(

@@ -4,9 +4,9 @@ use clap::Args;
 use holm::exec;
 use holm::pool::Name;
 
-use super::{Group, Outcome, Run, Verb, status_of};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::verb::{Group, Outcome, Run, Verb, status_of};
 
 pub const VERB: Verb = Verb::new::<Enter>(Group::Inside, "enter", "Open a login shell in a guest")
     .aliases(&["shell", "login"])

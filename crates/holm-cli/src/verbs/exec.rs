@@ -6,9 +6,9 @@ use clap::Args;
 use holm::exec;
 use holm::pool::Name;
 
-use super::{Group, Outcome, Run, Verb, status_of};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::verb::{Group, Outcome, Run, Verb, status_of};
 
 pub const VERB: Verb = Verb::new::<Exec>(Group::Inside, "exec", "Run a command in a running guest")
     .examples(

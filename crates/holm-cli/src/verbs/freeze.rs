@@ -5,9 +5,9 @@ use holm::guest;
 use holm::pool::Name;
 use serde_json::json;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::several::{self, Names};
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
     Verb::new::<Freeze>(Group::Guests, "freeze", "Hold all processes of guests where they are")

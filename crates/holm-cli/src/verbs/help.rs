@@ -2,13 +2,14 @@
 
 use clap::Args;
 
-use super::{Group, Outcome, Run, Verb, find, overview};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{term, words};
+use crate::overview::overview;
+use crate::verb::{Explain, Group, Outcome, Table, Verb};
+use crate::{global, term, words};
 
-pub const VERB: Verb = Verb::new::<Help>(Group::Host, "help", "Explain a verb, with examples")
-    .examples(
+pub const VERB: Verb =
+    Verb::explaining::<Help>(Group::Host, "help", "Explain a verb, with examples").examples(
         "holm help            # all verbs\nholm help run        # one verb\nholm help base import",
     );
 
@@ -19,14 +20,14 @@ pub struct Help {
     verb: Vec<String>,
 }
 
-impl Run for Help {
-    fn run(self, _: &Context) -> Outcome {
+impl Explain for Help {
+    fn run(self, _: &Context, table: Table) -> Outcome {
         let Some(name) = self.verb.first() else {
-            term::print(&overview());
+            term::print(&overview(table));
             return Ok(0);
         };
-        let verb = find(name).ok_or_else(|| Failure::usage(words::unknown(name)))?;
-        let mut root = crate::cli::root().subcommand(verb.clap());
+        let verb = table.find(name).ok_or_else(|| Failure::usage(words::unknown(table, name)))?;
+        let mut root = global::command().subcommand(verb.clap());
         root.build();
         let mut command = root.find_subcommand_mut(verb.name);
         for word in &self.verb[1..] {

@@ -5,10 +5,10 @@ use holm::config::{self, Effective, Source};
 use holm::guest;
 use serde_json::json;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::{self, Context};
 use crate::failure::Failure;
 use crate::term::{self, Cell};
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb = Verb::new::<Inspect>(
     Group::Settings,

@@ -4,11 +4,11 @@ use clap::Args;
 use holm::guest;
 use holm::pool::Name;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::options::Options;
 use crate::ready::Ready;
 use crate::several;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb = Verb::new::<Launch>(Group::Guests, "launch", "Make a guest and start it")
     .examples(

@@ -6,10 +6,10 @@ use std::os::fd::AsFd;
 use clap::Args;
 use holm::{guest, monitor};
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::{self, Context};
 use crate::failure::Failure;
 use crate::term;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
     Verb::new::<Logs>(Group::Inside, "logs", "Print what a guest wrote to its console")

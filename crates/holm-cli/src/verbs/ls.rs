@@ -5,9 +5,9 @@ use holm::config::NetMode;
 use holm::guest::{self, Status, Summary};
 use serde_json::json;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::term::{self, Cell};
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb = Verb::new::<Ls>(Group::Guests, "ls", "List the guests")
     .aliases(&["list"])

@@ -5,27 +5,27 @@ use std::fmt::Write;
 use clap::{Arg, Args, Command};
 use holm::config::{self, Effect};
 
-use super::{Group, Outcome, Run, Verb, everything};
 use crate::context::Context;
 use crate::term;
+use crate::verb::{Explain, Group, Outcome, Table, Verb};
 
-pub const VERB: Verb = Verb::new::<Man>(Group::Host, "man", "Print the manual page")
+pub const VERB: Verb = Verb::explaining::<Man>(Group::Host, "man", "Print the manual page")
     .examples("holm man | man -l -\nholm man > /usr/local/share/man/man1/holm.1");
 
 /// No arguments.
 #[derive(Debug, Args)]
 pub struct Man {}
 
-impl Run for Man {
-    fn run(self, _: &Context) -> Outcome {
-        term::print(&page());
+impl Explain for Man {
+    fn run(self, _: &Context, table: Table) -> Outcome {
+        term::print(&page(table));
         Ok(0)
     }
 }
 
 /// The page in man(7).
-fn page() -> String {
-    let mut root = everything();
+fn page(table: Table) -> String {
+    let mut root = table.clap();
     root.build();
     let mut page = format!(
         ".TH HOLM 1 \"\" \"holm {}\"\n.SH NAME\nholm \\- {}\n.SH SYNOPSIS\n.B holm\n[OPTIONS] VERB ...\n",
@@ -35,7 +35,7 @@ fn page() -> String {
     page.push_str(".SH OPTIONS\n");
     options(&mut page, &root);
     page.push_str(".SH VERBS\n");
-    for verb in super::all().filter(|v| !v.is_hidden()) {
+    for verb in table.all().filter(|v| !v.is_hidden()) {
         if let Some(command) = root.find_subcommand_mut(verb.name) {
             section(&mut page, command, verb.name);
             examples(&mut page, verb.examples);

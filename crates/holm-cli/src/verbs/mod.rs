@@ -1,12 +1,6 @@
 //! One file for each verb, and the table of them.
 
-use std::fmt::Write;
-
-use clap::{ArgMatches, Args, Command};
-use holm::monitor::How;
-
-use crate::context::Context;
-use crate::failure::{FAILED, Failure};
+use crate::verb::{Table, Verb};
 
 mod base;
 mod complete;
@@ -39,109 +33,8 @@ mod thaw;
 mod unset;
 mod wait;
 
-/// The exit status, or why there is none.
-pub type Outcome = Result<u8, Failure>;
-
-/// What a verb's arguments do.
-pub trait Run: Args {
-    /// Runs the verb.
-    fn run(self, context: &Context) -> Outcome;
-}
-
-/// A verb of `holm`.
-#[derive(Debug)]
-pub struct Verb {
-    /// The word itself.
-    pub name: &'static str,
-    /// Words of other tools that mean the same.
-    pub aliases: &'static [&'static str],
-    /// One line; empty for a verb that is not for people.
-    pub about: &'static str,
-    /// Command lines with what they do, for the help.
-    pub examples: &'static str,
-    group: Group,
-    more: Option<fn() -> String>,
-    arguments: fn(Command) -> Command,
-    /// Runs it with parsed arguments.
-    pub run: fn(&Context, &ArgMatches) -> Outcome,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Group {
-    Guests,
-    Inside,
-    Settings,
-    Host,
-    Hidden,
-}
-
-const GROUPS: [(Group, &str); 4] = [
-    (Group::Guests, "Guests"),
-    (Group::Inside, "Inside a guest"),
-    (Group::Settings, "Settings"),
-    (Group::Host, "Host"),
-];
-
-impl Verb {
-    const fn new<A: Run>(group: Group, name: &'static str, about: &'static str) -> Self {
-        Self {
-            name,
-            aliases: &[],
-            about,
-            examples: "",
-            group,
-            more: None,
-            arguments: A::augment_args,
-            run: call::<A>,
-        }
-    }
-
-    const fn aliases(self, aliases: &'static [&'static str]) -> Self {
-        Self { aliases, ..self }
-    }
-
-    const fn examples(self, examples: &'static str) -> Self {
-        Self { examples, ..self }
-    }
-
-    /// Text below the examples of the long help.
-    const fn more(self, more: fn() -> String) -> Self {
-        Self { more: Some(more), ..self }
-    }
-
-    /// Whether people are told of it.
-    pub fn is_hidden(&self) -> bool {
-        self.group == Group::Hidden
-    }
-
-    /// The command that reads its arguments.
-    pub fn clap(&self) -> Command {
-        let mut command = (self.arguments)(Command::new(self.name))
-            .about(self.about)
-            .hide(self.is_hidden())
-            .aliases(self.aliases)
-            .disable_version_flag(true);
-        if !self.examples.is_empty() {
-            let examples = format!("Examples:\n{}", indented(self.examples));
-            if let Some(more) = self.more {
-                command = command.after_long_help(format!("{examples}\n{}", more()));
-            }
-            command = command.after_help(examples);
-        }
-        command
-    }
-}
-
-fn indented(text: &str) -> String {
-    text.lines().fold(String::new(), |all, line| all + "  " + line + "\n")
-}
-
-fn call<A: Run>(context: &Context, matches: &ArgMatches) -> Outcome {
-    match A::from_arg_matches(matches) {
-        Ok(arguments) => arguments.run(context),
-        Err(e) => Err(Failure::usage(e.to_string())),
-    }
-}
+/// All verbs, in the order of the help.
+pub const TABLE: Table = Table(VERBS);
 
 static VERBS: &[Verb] = &[
     launch::VERB,
@@ -176,54 +69,10 @@ static VERBS: &[Verb] = &[
     monitor_ended::VERB,
 ];
 
-/// The exit status that stands for an end, as in a shell.
-pub fn status_of(how: How) -> u8 {
-    match how {
-        How::Exited(status) => status,
-        How::Killed(signal) => 128_u8.saturating_add(signal),
-        How::Unknown => FAILED,
-    }
-}
-
-/// All verbs, in the order of the help.
-pub fn all() -> impl Iterator<Item = &'static Verb> {
-    VERBS.iter()
-}
-
-/// The verb that a word names.
-pub fn find(word: &str) -> Option<&'static Verb> {
-    VERBS.iter().find(|v| v.name == word || v.aliases.contains(&word))
-}
-
-/// `holm` with all its verbs: for the manual and for completion.
-pub fn everything() -> Command {
-    crate::cli::root().subcommands(all().map(Verb::clap))
-}
-
-/// The text of `holm --help`.
-pub fn overview() -> String {
-    let mut text = String::from(
-        "holm runs many small, complete Linux systems on one kernel.\n\n\
-         Usage: holm [OPTIONS] VERB ...\n",
-    );
-    for (group, title) in GROUPS {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "\n{title}:");
-        for verb in VERBS.iter().filter(|v| v.group == group) {
-            let _ = writeln!(text, "  {:<11} {}", verb.name, verb.about);
-        }
-    }
-    text + "\nOptions:\n\
-         \x20 --root DIR    where everything is kept [default: HOLM_ROOT, else /var/lib/holm]\n\
-         \x20 --json        print JSON\n\
-         \x20 -q, --quiet   print errors only\n\
-         \x20 --color WHEN  auto, always or never [default: auto]\n\
-         \x20 -h, --help    this text; holm help VERB tells more and gives examples\n\
-         \x20 -V, --version\n"
-}
-
 #[cfg(test)]
 mod tests {
+    use clap::Command;
+
     use super::*;
 
     /// A shell's words of a line, as far as the examples need one.
@@ -244,7 +93,7 @@ mod tests {
 
     #[test]
     fn every_example_is_understood() {
-        for verb in all().filter(|v| !v.is_hidden()) {
+        for verb in TABLE.all().filter(|v| !v.is_hidden()) {
             understood(&format!("holm {}", verb.name), &verb.clap());
         }
     }
@@ -260,7 +109,7 @@ mod tests {
         for line in lines {
             let holm = line.find("holm ").expect("only such lines");
             let words = words(&line[holm..]);
-            let result = everything().try_get_matches_from(&words);
+            let result = TABLE.clap().try_get_matches_from(&words);
             assert!(result.is_ok(), "{line}\n{words:?}\n{}", result.unwrap_err());
         }
         for inner in command.get_subcommands() {
@@ -283,8 +132,8 @@ mod tests {
         ];
         for line in lines {
             let mut words = words(line);
-            words[1] = find(&words[1]).expect(line).name.to_owned();
-            let result = everything().try_get_matches_from(&words);
+            words[1] = TABLE.find(&words[1]).expect(line).name.to_owned();
+            let result = TABLE.clap().try_get_matches_from(&words);
             assert!(result.is_ok(), "{line}\n{}", result.unwrap_err());
         }
     }
@@ -292,7 +141,7 @@ mod tests {
     #[test]
     fn no_word_means_two_verbs() {
         let mut there = std::collections::HashSet::new();
-        for word in all().flat_map(|v| std::iter::once(&v.name).chain(v.aliases)) {
+        for word in TABLE.all().flat_map(|v| std::iter::once(&v.name).chain(v.aliases)) {
             assert!(there.insert(word), "{word}");
             assert_eq!(crate::words::instead(word), None, "{word} is a verb");
         }
@@ -300,6 +149,6 @@ mod tests {
 
     #[test]
     fn clap_finds_no_mistake() {
-        everything().debug_assert();
+        TABLE.clap().debug_assert();
     }
 }

@@ -5,9 +5,9 @@ use holm::guest;
 use holm::monitor::Ended;
 use holm::pool::Name;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb = Verb::new::<MonitorEnded>(Group::Hidden, "monitor-ended", "");
 

@@ -4,10 +4,10 @@ use clap::Args;
 use holm::guest;
 use serde_json::json;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::term;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb = Verb::new::<Release>(
     Group::Host,

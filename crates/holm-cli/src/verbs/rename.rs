@@ -5,9 +5,9 @@ use holm::guest;
 use holm::pool::Name;
 use serde_json::json;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::term;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
     Verb::new::<Rename>(Group::Guests, "rename", "Give a stopped guest another name")

@@ -7,10 +7,11 @@ use holm::config;
 use holm::guest;
 use holm::pool::Name;
 
-use super::{Group, Outcome, Run, Verb, stop};
+use super::stop;
 use crate::context::Context;
 use crate::ready::Ready;
 use crate::several::Names;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
     Verb::new::<Restart>(Group::Guests, "restart", "Stop guests if they run, and start them")

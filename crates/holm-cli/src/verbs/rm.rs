@@ -5,9 +5,9 @@ use holm::guest;
 use holm::pool::Name;
 use serde_json::json;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::several::Names;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
     Verb::new::<Rm>(Group::Guests, "rm", "Remove stopped guests with all they hold")

@@ -5,10 +5,10 @@ use holm::config;
 use holm::guest;
 use holm::pool::Name;
 
-use super::{Group, Outcome, Run, Verb, status_of};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::options::Options;
+use crate::verb::{Group, Outcome, Run, Verb, status_of};
 
 pub const VERB: Verb = Verb::new::<RunOnce>(
     Group::Guests,

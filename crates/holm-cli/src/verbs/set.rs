@@ -5,8 +5,8 @@ use holm::config::{self, Change, Effect};
 use holm::guest;
 use holm::pool::Name;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
+use crate::verb::{Group, Outcome, Run, Verb};
 use crate::{settings, term};
 
 pub const VERB: Verb = Verb::new::<Set>(Group::Settings, "set", "Change settings of a guest")

@@ -7,12 +7,12 @@ use holm::guest;
 use holm::pool::{Name, Pool};
 use serde_json::Value;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::failure::{FAILED, Failure};
 use crate::ready::Ready;
 use crate::several::{self, Names};
 use crate::term;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
     Verb::new::<Start>(Group::Guests, "start", "Start guests").aliases(&["boot"]).examples(

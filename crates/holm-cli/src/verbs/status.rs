@@ -7,10 +7,11 @@ use holm::monitor::{Ended, How};
 use holm::pool::Name;
 use serde_json::json;
 
-use super::{Group, Outcome, Run, Verb, ls};
+use super::ls;
 use crate::context::Context;
 use crate::several::Names;
 use crate::term::{self, paint};
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb = Verb::new::<StatusOf>(Group::Guests, "status", "Tell how guests are")
     .aliases(&["info"])

@@ -8,9 +8,9 @@ use holm::guest;
 use holm::pool::{Name, Pool};
 use serde_json::json;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::several::{self, Names};
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
     Verb::new::<Stop>(Group::Guests, "stop", "Ask guests to end, and kill those that do not")

@@ -5,9 +5,9 @@ use holm::config::Change;
 use holm::guest;
 use holm::pool::Name;
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
 use crate::settings;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
     Verb::new::<Unset>(Group::Settings, "unset", "Put settings of a guest back to their defaults")

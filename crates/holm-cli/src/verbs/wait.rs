@@ -9,9 +9,10 @@ use holm::monitor::Ended;
 use holm::pool::Name;
 use serde_json::json;
 
-use super::{Group, Outcome, Run, Verb, status};
+use super::status;
 use crate::context::Context;
 use crate::several::Names;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
     Verb::new::<Wait>(Group::Guests, "wait", "Wait until guests have ended, and say how")

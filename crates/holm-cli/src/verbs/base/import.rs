@@ -8,10 +8,10 @@ use holm::pool::Name;
 use holm::store::{self, ImportOptions, Phase, Progress, Source};
 use serde_json::json;
 
-use super::super::{Outcome, Run};
 use crate::context::Context;
 use crate::progress::Line;
 use crate::term;
+use crate::verb::{Outcome, Run};
 
 const EXAMPLES_AND_SOURCES: &str = "Examples:
   holm base import debian13 debootstrap:trixie+openssh-server,nginx

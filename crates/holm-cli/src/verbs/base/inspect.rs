@@ -5,9 +5,9 @@ use holm::pool::Name;
 use holm::store;
 use serde_json::json;
 
-use super::super::{Outcome, Run};
 use crate::context::Context;
 use crate::term;
+use crate::verb::{Outcome, Run};
 
 const EXAMPLES: &str = "Examples:
   holm base inspect debian13

@@ -4,9 +4,9 @@ use clap::Args;
 use holm::store;
 use serde_json::{Value, json};
 
-use super::super::{Outcome, Run};
 use crate::context::Context;
 use crate::term::{self, Cell};
+use crate::verb::{Outcome, Run};
 
 const EXAMPLES: &str = "Examples:
   holm base ls

@@ -7,8 +7,8 @@ mod rm;
 
 use clap::{Args, Subcommand};
 
-use super::{Group, Outcome, Run, Verb};
 use crate::context::Context;
+use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb = Verb::new::<Base>(Group::Host, "base", "Import, list and remove bases")
     .aliases(&["bases"])

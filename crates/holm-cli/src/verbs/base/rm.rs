@@ -5,9 +5,9 @@ use holm::pool::Name;
 use holm::store;
 use serde_json::json;
 
-use super::super::{Outcome, Run};
 use crate::context::Context;
 use crate::failure::{FAILED, Failure};
+use crate::verb::{Outcome, Run};
 use crate::{several, term};
 
 const EXAMPLES: &str = "Examples:
