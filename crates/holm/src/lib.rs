@@ -11,6 +11,7 @@ pub mod launch;
 pub mod monitor;
 pub mod net;
 pub mod pool;
+pub mod process;
 pub mod rootfs;
 pub mod security;
 pub mod step;

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 
 use holm_sys::exec::close_all_but;
-use holm_sys::process::{self, Namespace};
+use holm_sys::process::{self as sys, Namespace};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fchown, fstat, openat};
 use rustix::process::{Gid, Uid, chdir, ioctl_tiocsctty, setsid, umask};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
@@ -16,8 +16,8 @@ use rustix::thread::{
 use super::user::User;
 use super::{Command, Streams};
 use crate::config::Arch;
-use crate::guest::{State, leave_privileges};
-use crate::launch::{self, Guest, Step, open_console, rlimits};
+use crate::guest::State;
+use crate::process::{self, Guest, Step, drop_scheduling_boost, open_console, rlimits};
 use crate::security;
 use crate::terminal::{Terminals, first_of};
 
@@ -71,7 +71,7 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
     for tasks in &plan.tasks {
         rustix::io::write(tasks, b"0").map_err(at(Step::Cgroup))?;
     }
-    leave_privileges();
+    drop_scheduling_boost();
     if let Streams::Null(null) = &plan.streams {
         dup2_stdin(null)
             .and_then(|()| dup2_stdout(null))
@@ -84,18 +84,18 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
     close_all_but(3, &[go, report, plan.init.as_fd()]).map_err(|error| (Step::Exec, error))?;
     // While this process may still raise what its starter has lowered.
     rlimits::set(None, &plan.state.rlimits).map_err(|error| match error {
-        launch::Error::Rlimit { source, .. } => (Step::Limits, source),
+        process::Error::Rlimit { source, .. } => (Step::Limits, source),
         other => (Step::Limits, io::Error::other(other.to_string())),
     })?;
     if plan.state.arch == Arch::I686 {
-        process::personality_32_bit().map_err(|error| (Step::Personality, error))?;
+        sys::personality_32_bit().map_err(|error| (Step::Personality, error))?;
     }
     // The mounts last, with no more rights than the guest's root has: those of a guest that is still being
     // launched are the host's, and the kernel refuses them. Opened before: with the guest's rights nobody may look at
     // an init that is not executed but goes on in place.
     let join = |error| (Step::Join, error);
-    let mounts = process::namespace(plan.init.as_fd(), Namespace::Mount).map_err(join)?;
-    process::join(plan.init.as_fd(), plan.joined).map_err(join)?;
+    let mounts = sys::namespace(plan.init.as_fd(), Namespace::Mount).map_err(join)?;
+    sys::join(plan.init.as_fd(), plan.joined).map_err(join)?;
     move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))
         .map_err(at(Step::Join))?;
     drop(mounts);
@@ -114,7 +114,7 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
         fchown(&terminal, Some(Uid::from_raw(user.uid)), None).map_err(at(Step::Console))?;
     }
     folder(plan.command, &user).map_err(at(Step::Folder))?;
-    process::reset_signals();
+    sys::reset_signals();
     let kernel = |step| move |error: security::Error| (step, error.into_kernel());
     let bound = security::bounding_set(&plan.state.security).map_err(kernel(Step::Capabilities))?;
     let filter = security::seccomp(&plan.state.security, plan.state.arch);
@@ -192,17 +192,17 @@ fn execute(command: &Command, user: &User, env: &BTreeMap<String, String>) -> io
         // A dash before the name makes a shell a login shell.
         let name = user.shell.rsplit('/').next().unwrap_or("sh");
         let argv = text(format!("-{name}"));
-        return process::exec(CWD, &text(user.shell.clone()), &[&argv], &env);
+        return sys::exec(CWD, &text(user.shell.clone()), &[&argv], &env);
     };
     let argv: Vec<CString> = command.argv.iter().map(|word| text(word.clone())).collect();
     let argv: Vec<&CStr> = argv.iter().map(CString::as_c_str).collect();
     if program.contains('/') {
-        return process::exec(CWD, argv[0], &argv, &env);
+        return sys::exec(CWD, argv[0], &argv, &env);
     }
     let path = command.env.get("PATH").map_or(PATH, String::as_str);
     let mut failure = io::Error::from(rustix::io::Errno::NOENT);
     for folder in path.split(':') {
-        let error = process::exec(CWD, &text(format!("{folder}/{program}")), &argv, &env);
+        let error = sys::exec(CWD, &text(format!("{folder}/{program}")), &argv, &env);
         if error.kind() != io::ErrorKind::NotFound {
             failure = error;
         }

@@ -1,6 +1,6 @@
 use std::io;
 
-use crate::launch::exec_reason;
+use crate::process::exec_reason;
 
 /// What can go wrong with a command in a guest.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum Error {
     Cgroup(#[from] crate::cgroup::Error),
     /// The way into the guest.
     #[error(transparent)]
-    Launch(#[from] crate::launch::Error),
+    Process(#[from] crate::process::Error),
     /// The user.
     #[error(
         "cannot run as {user}: that is neither what the guest's /etc/passwd and /etc/group name, \
@@ -45,7 +45,7 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn step(what: &'static str, object: &str, source: impl Into<io::Error>) -> Self {
-        Self::Launch(crate::launch::Error::step(what, object, source))
+        Self::Process(crate::process::Error::step(what, object, source))
     }
 
     /// The status that a shell gives for this failure: 127 if there is no such command, 126 if it

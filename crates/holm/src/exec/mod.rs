@@ -10,14 +10,12 @@ mod foreground;
 mod user;
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use holm_sys::process::{self, Clone, flags};
+use holm_sys::process::{Clone, clone, flags};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{
-    PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
-};
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 pub use error::Error;
 pub(crate) use foreground::converse;
@@ -25,9 +23,9 @@ pub(crate) use foreground::converse;
 use crate::cgroup::GuestCgroup;
 use crate::config::NetMode;
 use crate::guest::{self, State};
-use crate::launch::{self, channel};
 use crate::monitor::Ended;
 use crate::pool::{Name, Pool};
+use crate::process::{self, PidNamespaceGuard, channel, ended_within};
 use crate::terminal::{self, Terminals};
 
 /// The result of what this module does.
@@ -48,15 +46,15 @@ pub struct Command {
 
 impl Command {
     /// The error of a step, with the word of the caller's that it is about.
-    fn failed(&self, error: launch::Error, ids: u32) -> Error {
+    fn failed(&self, error: process::Error, ids: u32) -> Error {
         let or = |word: &Option<String>, other: &str| word.clone().unwrap_or(other.to_owned());
         match error {
-            launch::Error::Exec { errno, .. } => {
+            process::Error::Exec { errno, .. } => {
                 let program = self.argv.first().map_or("the login shell", String::as_str);
                 Error::Command { program: program.to_owned(), errno }
             }
-            launch::Error::NoUser => Error::User { user: or(&self.user, "root"), ids },
-            launch::Error::Folder(source) => {
+            process::Error::NoUser => Error::User { user: or(&self.user, "root"), ids },
+            process::Error::Folder(source) => {
                 Error::Folder { folder: or(&self.folder, "/"), source }
             }
             error => error.into(),
@@ -99,10 +97,10 @@ pub(crate) fn quietly(
     let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| Error::step("open", "/dev/null", errno))?;
     let (child, _) = spawn(state, cgroup, &command, Streams::Null(null))?;
-    if !guest::ended_within(&child, timeout)? {
+    if !ended_within(&child, timeout)? {
         let _ = pidfd_send_signal(&child, Signal::KILL);
         // A process that waits for a filesystem of the guest's own making cannot even be killed.
-        if !guest::ended_within(&child, GRACE)? {
+        if !ended_within(&child, GRACE)? {
             return Err(Error::step(
                 "end the command in",
                 "the guest",
@@ -139,7 +137,7 @@ fn spawn(
         joined |= flags::NEWNET;
     }
     let cloned = {
-        let _away = Away::into(init.as_fd())?;
+        let _away = PidNamespaceGuard::enter(init.as_fd())?;
         in_leaf(cgroup)?
     };
     let Clone::Parent { pidfd, .. } = cloned else {
@@ -149,7 +147,7 @@ fn spawn(
     drop(inside);
     match launcher.follow(&pidfd, Some(PATIENCE)) {
         Ok(console) => Ok((pidfd, console)),
-        Err(error @ launch::Error::Slow) => {
+        Err(error @ process::Error::Slow) => {
             // Not waited for: what waits for a filesystem of the guest's may not end until that answers.
             let _ = pidfd_send_signal(&pidfd, Signal::KILL);
             Err(error.into())
@@ -161,36 +159,13 @@ fn spawn(
     }
 }
 
-/// While this lives, children of this process are born in another pid namespace. When the guest has
-/// ended none could be born there at all, and `holm restart` has a start to make.
-struct Away {
-    home: OwnedFd,
-}
-
-impl Away {
-    fn into(init: BorrowedFd<'_>) -> Result<Self> {
-        let fail =
-            |error: std::io::Error| Error::step("join the pid namespace of", "the guest", error);
-        let own = rustix::process::getpid();
-        let home = pidfd_open(own, PidfdFlags::empty()).map_err(|errno| fail(errno.into()))?;
-        process::join(init, flags::NEWPID).map_err(fail)?;
-        Ok(Self { home })
-    }
-}
-
-impl Drop for Away {
-    fn drop(&mut self) {
-        let _ = process::join(self.home.as_fd(), flags::NEWPID);
-    }
-}
-
 /// Makes a child in the guest's leaf for commands, or in a new one if the guest has spoilt that.
 fn in_leaf(cgroup: &GuestCgroup) -> Result<Clone> {
     let leaf = cgroup.leaf_fd()?;
-    process::clone(0, Some(leaf.as_fd()))
+    clone(0, Some(leaf.as_fd()))
         .or_else(|_| {
             let fresh = cgroup.fresh_leaf_fd().map_err(std::io::Error::other)?;
-            process::clone(0, Some(fresh.as_fd()))
+            clone(0, Some(fresh.as_fd()))
         })
         .map_err(|error| Error::step("make a process in", "the guest's control group", error))
 }

@@ -1,9 +1,9 @@
-use super::process;
 use super::repair::{Alive, store_state};
-use super::start::{handoff, in_monitor, own_pid, own_program, responder};
+use super::start::{handoff, in_monitor, own_program, responder};
 use super::state::now;
 use super::{Error, Result};
 use crate::pool::{Name, Pool};
+use crate::process::{self, own_pid};
 use crate::{launch, monitor};
 
 /// Puts a new monitor beside a running guest whose own has died. The caller holds the guest's lock.

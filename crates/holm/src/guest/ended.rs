@@ -1,15 +1,15 @@
 use std::time::Duration;
 
 use super::folder::{last, set_last};
-use super::process;
 use super::repair::{bury_noting, state_of};
-use super::start::{Start, own_pid};
+use super::start::Start;
 use super::state::{LONGEST_WAIT, Pending, now};
 use super::{Last, Result, configured, repaired};
 use crate::cgroup::{GuestCgroup, Layout};
 use crate::config::Restart;
 use crate::monitor::{Ended, How};
 use crate::pool::{Name, Pool};
+use crate::process::{self, own_pid};
 use crate::step;
 
 /// What a monitor does when its guest's init has ended: notes it, cleans up, and starts the guest

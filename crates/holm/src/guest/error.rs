@@ -22,6 +22,9 @@ pub enum Error {
     /// The network.
     #[error(transparent)]
     Net(#[from] crate::net::Error),
+    /// A process.
+    #[error(transparent)]
+    Process(#[from] crate::process::Error),
     /// The launch.
     #[error(transparent)]
     Launch(#[from] crate::launch::Error),

@@ -5,7 +5,6 @@
 //! monitor that is killed, loses nothing that the next command does not find again.
 
 mod adopt;
-mod caller;
 mod create;
 mod ended;
 mod error;
@@ -39,9 +38,7 @@ pub use start::start;
 pub use state::{Last, Pending, State};
 pub use sweep::sweep;
 
-pub(crate) use caller::leave_privileges;
 pub(crate) use repair::{repaired, running};
-pub(crate) use signal::ended_within;
 
 /// The result of what this module does.
 pub type Result<T> = std::result::Result<T, Error>;

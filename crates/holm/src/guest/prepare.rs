@@ -8,9 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::umask;
 
-use super::process;
 use super::repair::store_state;
-use super::start::own_pid;
 use super::state::{now, since_boot};
 use super::{Error, Result, State};
 use crate::cgroup::{GuestCgroup, Layout, Limits};
@@ -20,6 +18,7 @@ use crate::launch::{self, Init, Running, Spec, Stdio};
 use crate::monitor::{self, InitService};
 use crate::net;
 use crate::pool::{Ids, Name, Pool};
+use crate::process::{self, own_pid};
 use crate::rootfs::{self, Layers, Upper};
 use crate::step;
 use crate::store::{self, Base};

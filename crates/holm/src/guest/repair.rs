@@ -2,13 +2,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::adopt::adopt;
-use super::start::own_pid;
 use super::state::now;
 use super::{Error, Last, Pending, Result, State, folder};
 use crate::cgroup::{GuestCgroup, Layout};
 use crate::monitor;
 use crate::net;
 use crate::pool::{Lock, Name, Pool};
+use crate::process::own_pid;
 use crate::step;
 
 /// A guest that has a control group, and what is known of it.

@@ -1,15 +1,15 @@
 use holm_sys::signal::Caught;
 
-use super::caller::leave_privileges;
 use super::ended::note_own_end;
 use super::prepare::{Prepared, fit, reason};
-use super::start::{Start, own_pid};
+use super::start::Start;
 use super::sweep::take_ids;
 use super::{Error, Last, Result, create, remove};
 use crate::config::Config;
 use crate::launch::{Running, Stdio};
 use crate::monitor::Ended;
 use crate::pool::{Name, Pool};
+use crate::process::{drop_scheduling_boost, own_pid};
 use crate::step;
 use crate::terminal::{self, Terminals};
 
@@ -91,7 +91,7 @@ fn launch(prepared: &Prepared<'_>) -> Result<Foreground> {
     terminal::refuse_folders()
         .map_err(|error| Error::io("pass on", "the standard streams", error))?;
     let terminals = terminal::standard_streams();
-    leave_privileges();
+    drop_scheduling_boost();
     let running = prepared.launch(Stdio::Inherit(terminals), None, own_pid())?;
     Ok(Foreground { running, terminals, signals })
 }

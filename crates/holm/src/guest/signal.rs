@@ -1,8 +1,6 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
 use super::folder::{call_off, last};
 use super::repair::{Alive, locked, remove_unknown, repaired, store_state};
 use super::state::{now, since_boot};
@@ -10,6 +8,7 @@ use super::{Error, Last, Result};
 use crate::cgroup::{GuestCgroup, Layout};
 use crate::config::Signal;
 use crate::pool::{Name, Pool};
+use crate::process::ended_within;
 
 /// How long a monitor may take to clean up after its guest has ended.
 const CLEAN_UP: Duration = Duration::from_secs(20);
@@ -150,7 +149,7 @@ impl Ending {
             asked |= self.ask(left).is_ok();
             if !asked {
                 // It has ended, or has made itself so that it cannot be asked.
-                return ended_within(&self.init, Duration::ZERO);
+                return Ok(ended_within(&self.init, Duration::ZERO)?);
             }
             let young =
                 self.alive.state.age() <= YOUNG && !self.alive.cgroup.ready().unwrap_or(true);
@@ -215,18 +214,5 @@ fn clean_up(pool: &Pool, name: &Name, monitor: Option<OwnedFd>) -> Result<()> {
         Err(crate::pool::Error::NoGuest { .. }) => Ok(()),
         Err(error) => Err(error.into()),
         Ok(_lock) => repaired(pool, name).map(drop),
-    }
-}
-
-/// Waits for a process's end; says whether it came within the time.
-pub(crate) fn ended_within(process: &OwnedFd, timeout: Duration) -> Result<bool> {
-    let timeout = Timespec::try_from(timeout).ok();
-    loop {
-        let mut fds = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(count) => return Ok(count > 0),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => return Err(Error::io("wait for", "a process", errno)),
-        }
     }
 }

@@ -5,12 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use holm_sys::process::{self, Clone};
+use holm_sys::process::{Clone, clone, exit_now};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-use super::caller::leave_caller;
 use super::error::in_one_line;
 use super::folder::{call_off, ended_path, ids};
 use super::prepare::{Prepared, fit, notify_socket, reason};
@@ -20,6 +19,7 @@ use crate::launch::{self, Stdio};
 use crate::monitor::{self, Handoff};
 use crate::net;
 use crate::pool::{Name, Pool};
+use crate::process::{own_pid, reset_scheduling};
 use crate::step;
 
 /// Starts a stopped guest; returns when its init runs, with a monitor beside it.
@@ -116,10 +116,6 @@ pub(super) fn handoff<'a>(
     })
 }
 
-pub(super) fn own_pid() -> i32 {
-    i32::try_from(std::process::id()).unwrap_or_default()
-}
-
 /// What answers a guest that asks for its address, and the answers.
 pub(super) fn responder(plan: &net::Plan) -> Result<Option<(OwnedFd, String)>> {
     Ok(net::responder(plan)?.map(|socket| (socket, net::answer_text(plan))))
@@ -152,14 +148,14 @@ pub(super) fn in_monitor(
     let (hear, tell) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::io("make", "a pipe", errno))?;
     let group = monitor_fd(&Layout::probe()?, &pool.group())?;
-    let child = process::clone(0, Some(group.as_fd()))
+    let child = clone(0, Some(group.as_fd()))
         .map_err(|error| Error::io("make the process of", "the monitor", error))?;
     let Clone::Parent { pid, pidfd } = child else {
-        leave_caller();
+        reset_scheduling();
         let tell = std::fs::File::from(tell);
         let Err(error) = work(&|| drop((&tell).write_all(DONE.as_bytes())));
         let _ = (&tell).write_all(in_one_line(&error).as_bytes());
-        process::exit_now(1);
+        exit_now(1);
     };
     drop(tell);
     let mut message = String::new();

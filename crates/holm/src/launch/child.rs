@@ -1,24 +1,23 @@
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use holm_sys::exec::cloexec_from;
 use holm_sys::in_place::go_on_as;
-use holm_sys::process::{self, duplicate_to, flags};
+use holm_sys::process::{self as sys, duplicate_to, flags};
 use holm_sys::seccomp::Instruction;
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode};
 use rustix::process::{Gid, Signal, Uid, chdir, set_parent_process_death_signal, setsid, umask};
-use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use super::report::{Guest, Step};
 use super::{Error, Result, Spec, minimal};
 use crate::config::{Arch, NetMode, Security};
 use crate::net;
+use crate::process::{Guest, Step, open_console};
 use crate::security;
-use crate::terminal::{Terminals, copy_size, first_of, is_master, slave};
+use crate::terminal::{Terminals, first_of};
 
 /// Process 1 of a guest.
 #[derive(Debug, Clone)]
@@ -110,9 +109,9 @@ fn prepare(
         rustix::io::write(tasks, b"0").map_err(at(Step::Cgroup))?;
     }
     // Given at clone, the namespace would begin at the launcher's cgroup.
-    process::unshare(flags::NEWCGROUP).map_err(|error| (Step::CgroupNamespace, error))?;
+    sys::unshare(flags::NEWCGROUP).map_err(|error| (Step::CgroupNamespace, error))?;
     if spec.net.mode != NetMode::Host {
-        process::unshare(flags::NEWNET).map_err(|error| (Step::Network, error))?;
+        sys::unshare(flags::NEWNET).map_err(|error| (Step::Network, error))?;
         net::loopback_up().map_err(at(Step::Network))?;
     }
     launcher.ready();
@@ -120,11 +119,11 @@ fn prepare(
     // While the launcher makes the mounts, whatever needs none.
     rustix::system::sethostname(init.hostname.as_bytes()).map_err(at(Step::HostName))?;
     if init.arch == Arch::I686 {
-        process::personality_32_bit().map_err(|error| (Step::Personality, error))?;
+        sys::personality_32_bit().map_err(|error| (Step::Personality, error))?;
     }
     let _ = setsid();
     umask(Mode::from_raw_mode(0o022));
-    process::reset_signals();
+    sys::reset_signals();
     let kernel = |step| move |error: security::Error| (step, error.into_kernel());
     security::install(&program.filter).map_err(kernel(Step::Filter))?;
     launcher.wait_for_mounts();
@@ -137,7 +136,7 @@ fn prepare(
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Step::Ids))?;
         launcher.end_if_alone();
     }
-    process::unshare(flags::NEWNS).map_err(|error| (Step::MountNamespace, error))?;
+    sys::unshare(flags::NEWNS).map_err(|error| (Step::MountNamespace, error))?;
     chdir(&init.folder).map_err(at(Step::Folder))?;
     cloexec_from(3).map_err(|error| (Step::Exec, error))?;
     let (terminals, keep) = match init.stdio {
@@ -162,36 +161,5 @@ fn prepare(
     }
     let argv: Vec<&CStr> = program.argv.iter().map(CString::as_c_str).collect();
     let env: Vec<&CStr> = program.env.iter().map(CString::as_c_str).collect();
-    Err((Step::Exec, process::exec(CWD, &program.path, &argv, &env)))
-}
-
-/// Opens a terminal of the guest's devpts in the place of the standard streams that `replaced` names (whose controlling
-/// terminal it becomes is for the program to say), as large as `like` from the beginning. All of it is opened in the
-/// guest's mount namespace: descriptors of another cannot be checkpointed.
-pub fn open_console(
-    launcher: &Guest,
-    replaced: Terminals,
-    like: Option<BorrowedFd<'_>>,
-) -> io::Result<(OwnedFd, OwnedFd)> {
-    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let master = openat(CWD, "/dev/pts/ptmx", flags, Mode::empty())?;
-    // In a running guest anything may be mounted there.
-    if !is_master(master.as_fd()) {
-        return Err(rustix::io::Errno::NOTTY.into());
-    }
-    let terminal = slave(&master)?;
-    if let Some(like) = like {
-        copy_size(like, &master);
-    }
-    launcher.offer(master.as_fd());
-    if replaced[0] {
-        dup2_stdin(&terminal)?;
-    }
-    if replaced[1] {
-        dup2_stdout(&terminal)?;
-    }
-    if replaced[2] {
-        dup2_stderr(&terminal)?;
-    }
-    Ok((master, terminal))
+    Err((Step::Exec, sys::exec(CWD, &program.path, &argv, &env)))
 }

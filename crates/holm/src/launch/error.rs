@@ -1,8 +1,7 @@
 use std::io;
 
-use rustix::io::Errno;
-
 use crate::Failed;
+use crate::process::{self, exec_reason};
 
 /// What can go wrong between a guest's settings and its running init.
 #[derive(Debug, thiserror::Error)]
@@ -24,41 +23,9 @@ pub enum Error {
         /// The kernel's error.
         errno: i32,
     },
-    /// Init ended before its program ran, without a word.
-    #[error(
-        "the guest's first process was killed before init ran; its memory limit may be too small to start \
-         (`holm set NAME memory.limit=...`)"
-    )]
-    Killed,
-    /// The guest's namespaces are not its own yet.
-    #[error(
-        "cannot join the guest's namespaces, which are not its own until its init runs: it is being started; \
-         try again when `holm start` has returned"
-    )]
-    Early,
-    /// A command's user is not the guest's.
-    #[error("the guest's /etc/passwd and /etc/group do not have what is wanted")]
-    NoUser,
-    /// A command's folder is not to be had.
-    #[error("cannot change to the working folder")]
-    Folder(#[source] io::Error),
-    /// A command's process is there, but does not get as far as its program.
-    #[error(
-        "the command does not get as far as its program: the guest is frozen (`holm thaw`), \
-         or waits for a filesystem of its own that does not answer"
-    )]
-    Slow,
-    /// A resource limit that this host does not let Holm set.
-    #[error(
-        "cannot set rlimits.{name}: raising a hard limit needs CAP_SYS_RESOURCE, \
-         which `holm doctor` finds missing here: choose a lower value"
-    )]
-    Rlimit {
-        /// The limit.
-        name: String,
-        /// The kernel's error.
-        source: io::Error,
-    },
+    /// The guest's first process could not be made, or failed on its way to init.
+    #[error(transparent)]
+    Process(#[from] process::Error),
     /// The guest's state could not be kept.
     #[error("{0}")]
     Record(String),
@@ -70,19 +37,5 @@ pub enum Error {
 impl Error {
     pub(crate) fn step(what: &'static str, object: &str, source: impl Into<io::Error>) -> Self {
         Self::Failed(Failed::new(what, object, source))
-    }
-}
-
-/// Why a program in a guest cannot be executed, and what to do.
-pub(crate) fn exec_reason(errno: i32) -> String {
-    match Errno::from_raw_os_error(errno) {
-        Errno::NOENT => "the program, or the loader it names, is not in the guest".to_owned(),
-        Errno::ACCESS => "it is not executable (chmod +x), or lies on a noexec mount".to_owned(),
-        Errno::NOEXEC => {
-            "it is not a program of this machine's architecture, nor a script with #!; \
-             use a base made for this machine (`holm base inspect` tells a base's architecture)"
-                .to_owned()
-        }
-        other => other.to_string(),
     }
 }

@@ -25,40 +25,31 @@
 
 mod child;
 mod error;
-mod guise;
 #[path = "../../../holm-init/src/init/mod.rs"]
 mod minimal;
-mod namespaces;
-mod report;
-pub(crate) mod rlimits;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use holm_sys::process::{self, Clone, Namespace, flags};
+use holm_sys::process::{self as sys, Clone, Namespace, flags};
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{
     Signal, WaitId, WaitIdOptions, chdir, fchdir, pidfd_send_signal, pivot_root, waitid,
 };
 
-pub(crate) use child::open_console;
 pub use child::{Init, Stdio};
 pub use error::Error;
-pub(crate) use error::exec_reason;
-pub(crate) use namespaces::in_pid_namespace;
-pub(crate) use report::{Guest, Launcher, Step, channel};
 
 use crate::cgroup::GuestCgroup;
 use crate::config::{BindMount, NetMode, Rlimit};
 use crate::net;
 use crate::pool::{Ids, Pool};
+use crate::process::{self, Guest, GuestRoot, HostNamespaces, Launcher, channel, rlimits};
 use crate::rootfs::{self, Layers, Tree};
 use crate::step;
 use crate::system::File;
 use child::Program;
-use guise::Guise;
-use namespaces::HostNamespaces;
 
 /// The result of what this module does.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -121,7 +112,7 @@ pub fn launch(spec: &Spec<'_>) -> Result<Running> {
     let (launcher, guest) = channel()?;
     let program = spec.init.prepare()?;
     chdir("/").map_err(|errno| Error::step("change to", "/", errno))?;
-    namespaces::leave_host()?;
+    process::leave_host()?;
     step::done("mount-namespace");
     let result = clone_and_assemble(spec, launcher, guest, &program);
     host.restore()?;
@@ -135,10 +126,10 @@ pub fn launch(spec: &Spec<'_>) -> Result<Running> {
         Err(error) => {
             end(&pidfd);
             Err(match error {
-                Error::Exec { errno, .. } => {
+                process::Error::Exec { errno } => {
                     Error::Exec { program: spec.init.program.clone(), errno }
                 }
-                other => other,
+                other => other.into(),
             })
         }
     }
@@ -150,10 +141,10 @@ fn clone_and_assemble(
     guest: Guest,
     program: &Program,
 ) -> Result<(i32, OwnedFd, Launcher)> {
-    let guise = Guise::put_on(spec.ids.base)?;
+    let guest_root = GuestRoot::assume(spec.ids.base)?;
     // The network's, which takes as long as everything else, init makes itself meanwhile.
     let wanted = flags::NEWUSER | flags::NEWPID | flags::NEWUTS | flags::NEWIPC;
-    let (pid, pidfd) = match process::clone(wanted, Some(spec.cgroup.guest_fd()))
+    let (pid, pidfd) = match sys::clone(wanted, Some(spec.cgroup.guest_fd()))
         .map_err(|error| Error::step("make the process of", "init", error))?
     {
         Clone::Child => {
@@ -163,11 +154,12 @@ fn clone_and_assemble(
         }
         Clone::Parent { pid, pidfd } => (pid, pidfd),
     };
-    // In the guise: the owner of the user namespace may set the limits of what is in it.
+    // As guest root: the owner of the user namespace may set the limits of what is in it.
     let limited = rlimits::set(Some(pid), spec.rlimits);
-    drop((guest, guise));
+    drop((guest, guest_root));
     step::done("clone");
-    match limited.and_then(|()| assemble(spec, &launcher, pid, pidfd.as_fd())) {
+    match limited.map_err(Error::from).and_then(|()| assemble(spec, &launcher, pid, pidfd.as_fd()))
+    {
         Ok(()) => Ok((pid, pidfd, launcher)),
         Err(error) => {
             end(&pidfd);
@@ -184,12 +176,12 @@ fn end(init: &OwnedFd) {
 
 fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>) -> Result<()> {
     (spec.record)(pid).map_err(Error::Record)?;
-    namespaces::map_ids(pid, spec.ids)?;
+    process::map_ids(pid, spec.ids)?;
     step::done("id-maps");
-    let user = process::namespace(init, Namespace::User)
+    let user = sys::namespace(init, Namespace::User)
         .map_err(|error| Error::step("open the user namespace of", "init", error))?;
     let user = user.as_fd();
-    let guise = Guise::put_on(spec.ids.base)?;
+    let guest_root = GuestRoot::assume(spec.ids.base)?;
     let tree = Tree::new(rootfs::mount_root(spec.pool, spec.layers, user)?);
     step::done("root");
     rootfs::mount_dev(&tree, user, spec.ids.base, spec.shm, spec.devices)?;
@@ -205,15 +197,15 @@ fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>
         rootfs::bind_socket(&tree, socket, NOTIFY)?;
     }
     step::done("files");
-    let pids = process::namespace(init, Namespace::Pid)
+    let pids = sys::namespace(init, Namespace::Pid)
         .map_err(|error| Error::step("open the pid namespace of", "init", error))?;
     rootfs::mount_proc(&tree, pids.as_fd(), crate::security::MASKED_FILES)?;
     step::done("proc");
     launcher.wait_ready()?;
-    drop(guise);
+    drop(guest_root);
     step::done("wait-for-init");
     if spec.net.mode == NetMode::Private {
-        let stack = process::namespace(init, Namespace::Net)
+        let stack = sys::namespace(init, Namespace::Net)
             .map_err(|error| Error::step("open the network namespace of", "init", error))?;
         net::attach(spec.net, stack.as_fd())?;
     }
@@ -222,8 +214,8 @@ fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>
     if own_stack(spec.net) {
         joined |= flags::NEWNET;
     }
-    let _guise = Guise::put_on(spec.ids.base)?;
-    process::join(init, joined)
+    let _guest_root = GuestRoot::assume(spec.ids.base)?;
+    sys::join(init, joined)
         .map_err(|error| Error::step("join the namespaces of", "init", error))?;
     if own_stack(spec.net) {
         net::let_groups_ping(spec.ids.base, spec.ids.count);

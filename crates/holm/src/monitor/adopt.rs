@@ -1,6 +1,6 @@
 //! The console of a guest whose monitor has died.
 
-use crate::launch::channel;
+use crate::process::channel;
 use crate::terminal::{self, is_master};
 use holm_sys::exec::close_all_but;
 use holm_sys::process::{self, Clone};

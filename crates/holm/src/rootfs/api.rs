@@ -100,7 +100,7 @@ fn attach_proc(tree: &Tree, pid_namespace: BorrowedFd<'_>) -> Result<()> {
         return tree.attach(&proc.mount(QUIET)?, on, Point::Folder, false);
     }
     let mount = || tree.attach(&Filesystem::open("proc")?.mount(QUIET)?, on, Point::Folder, false);
-    crate::launch::in_pid_namespace(pid_namespace, mount)
+    crate::process::in_pid_namespace(pid_namespace, mount)
         .map_err(|error| Error::io("mount a proc on the guest's", on, error))
 }
 

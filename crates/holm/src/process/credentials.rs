@@ -6,27 +6,27 @@ use rustix::thread::{
 
 use super::{Error, Result};
 
-/// The launcher in the guest root's ids, with all its own capabilities, until dropped.
+/// The launcher with the guest root's credentials, and all its own capabilities, until dropped.
 ///
 /// On mapped mounts only the guest's ids exist: a file made by the host's root could have no owner.
 #[derive(Debug)]
-pub struct Guise(());
+pub struct GuestRoot(());
 
-impl Guise {
-    /// Takes the guest's base id as effective uid and gid.
-    pub fn put_on(base: u32) -> Result<Self> {
-        let fail = |errno| Error::step("take on the ids of", "the guest's root", errno);
+impl GuestRoot {
+    /// Assumes the guest's base id as effective uid and gid.
+    pub fn assume(base: u32) -> Result<Self> {
+        let fail = |errno| Error::step("assume the credentials of", "the guest's root", errno);
         let own = capabilities(None).map_err(fail)?;
         set_thread_res_gid(None, Gid::from_raw(base), None).map_err(fail)?;
         set_thread_res_uid(None, Uid::from_raw(base), None).map_err(fail)?;
-        let guise = Self(());
+        let assumed = Self(());
         // Leaving effective uid 0 has emptied the effective set; the permitted one is still there.
         set_capabilities(None, CapabilitySets { effective: own.permitted, ..own }).map_err(fail)?;
-        Ok(guise)
+        Ok(assumed)
     }
 }
 
-impl Drop for Guise {
+impl Drop for GuestRoot {
     fn drop(&mut self) {
         // Going back to saved ids cannot fail; with effective uid 0 the kernel refills the effective set.
         let _ = set_thread_res_uid(None, Uid::ROOT, None);

@@ -72,6 +72,30 @@ pub fn map_ids(pid: i32, ids: Ids) -> Result<()> {
     Ok(())
 }
 
+/// While this lives, children of this process are born in another pid namespace. When the guest has
+/// ended none could be born there at all, and `holm restart` has a start to make.
+#[derive(Debug)]
+pub struct PidNamespaceGuard {
+    own: OwnedFd,
+}
+
+impl PidNamespaceGuard {
+    /// Takes the pid namespace of the process behind `pidfd` for the children to come.
+    pub fn enter(pidfd: BorrowedFd<'_>) -> Result<Self> {
+        let fail =
+            |error: std::io::Error| Error::step("join the pid namespace of", "the guest", error);
+        let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|errno| fail(errno.into()))?;
+        process::join(pidfd, flags::NEWPID).map_err(fail)?;
+        Ok(Self { own })
+    }
+}
+
+impl Drop for PidNamespaceGuard {
+    fn drop(&mut self) {
+        let _ = process::join(self.own.as_fd(), flags::NEWPID);
+    }
+}
+
 /// Runs `work` in a child that is in `pid_namespace`, and waits for it.
 pub fn in_pid_namespace<E: std::fmt::Display>(
     pid_namespace: BorrowedFd<'_>,

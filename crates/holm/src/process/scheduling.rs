@@ -10,7 +10,7 @@ const OOM: &str = "/proc/self/oom_score_adj";
 
 /// Gives up what would favour the guest before the host's processes, and no guest's root could give itself: a command that
 /// somebody runs in the background (`nice`, `taskset`) stays there. Where that is refused, things stay as they are.
-pub(crate) fn leave_privileges() {
+pub fn drop_scheduling_boost() {
     leave_real_time();
     if getpriority_process(None).is_ok_and(|nice| nice < 0) {
         let _ = setpriority_process(None, 0);
@@ -22,7 +22,7 @@ pub(crate) fn leave_privileges() {
 }
 
 /// Gives up all of it: a guest that stays has nothing to do with whoever started it.
-pub(super) fn leave_caller() {
+pub fn reset_scheduling() {
     ordinary_scheduling();
     let _ = setpriority_process(None, 0);
     let mut all = CpuSet::new();

@@ -205,7 +205,7 @@ fn failure((kind, number): (u8, i32)) -> Error {
     let step = usize::from(kind.wrapping_sub(FAILED));
     let (what, object) = STEPS.get(step).copied().unwrap_or(("understand", "the guest's side"));
     if step == Step::Exec as usize {
-        return Error::Exec { program: String::new(), errno: number };
+        return Error::Exec { errno: number };
     }
     let errno = Errno::from_raw_os_error(number);
     match step {

@@ -34,7 +34,7 @@ const DEFAULTS: [(&str, Resource, Rlimit); 3] = [
 ];
 
 /// Sets the resource limits of a process that is to run a guest's programs; `None` is the caller.
-pub(crate) fn set(pid: Option<i32>, wanted: &BTreeMap<String, Rlimit>) -> Result<()> {
+pub fn set(pid: Option<i32>, wanted: &BTreeMap<String, Rlimit>) -> Result<()> {
     let pid = pid.and_then(Pid::from_raw);
     for (_, resource, limit) in
         DEFAULTS.into_iter().filter(|(name, ..)| !wanted.contains_key(*name))

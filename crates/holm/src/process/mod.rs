@@ -1,0 +1,27 @@
+//! What making a process in a guest takes, whoever makes it: the channel to it, its namespaces, credentials, resource
+//! limits, scheduling and console; and telling processes apart.
+//!
+//! The ground that `launch`, `exec`, `monitor`, `host` and `guest` stand on: nothing here knows what a guest is made of.
+
+mod channel;
+mod console;
+mod credentials;
+mod error;
+mod identity;
+mod namespaces;
+pub(crate) mod rlimits;
+mod scheduling;
+
+pub(crate) use channel::{Guest, Launcher, Step, channel};
+pub(crate) use console::open_console;
+pub(crate) use credentials::GuestRoot;
+pub use error::Error;
+pub(crate) use error::exec_reason;
+pub(crate) use identity::{ended_within, inode, open, own_pid, runs};
+pub(crate) use namespaces::{
+    HostNamespaces, PidNamespaceGuard, in_pid_namespace, leave_host, map_ids,
+};
+pub(crate) use scheduling::{drop_scheduling_boost, reset_scheduling};
+
+/// The result of what this module does.
+pub type Result<T> = std::result::Result<T, Error>;
