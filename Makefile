@@ -29,12 +29,11 @@ test: build
 	scripts/deps test vm
 	$(MAKE) --no-print-directory test-unit test-host test-vm
 
-# holm-init is built without the standard library, which the others would bring in.
 ## test-unit: what can be tested from text, without root
 .PHONY: test-unit
 test-unit:
 	scripts/deps build
-	cargo test --locked --workspace --exclude holm-init
+	cargo test --locked --workspace
 
 .PHONY: integration
 integration: build
@@ -58,8 +57,8 @@ test-vm: integration
 lint:
 	scripts/deps build lint
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --exclude holm-init --all-targets -- -D warnings
-	cargo clippy --locked -p holm-init --target $(TARGET) -- -D warnings
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked -p holm-init --features program --target $(TARGET) -- -D warnings
 	python3 scripts/lint.py
 
 ## bench: Holm beside its peers, with a report in docs/benchmarks

@@ -29,6 +29,8 @@ fn main() {
             "--quiet",
             "--package",
             "holm-init",
+            "--features",
+            "program",
             "--profile",
             "init",
             "--target",

@@ -12,7 +12,7 @@ use rustix::fs::{CWD, Mode};
 use rustix::process::{Gid, Signal, Uid, chdir, set_parent_process_death_signal, setsid, umask};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use super::{Error, Result, Spec, minimal};
+use super::{Error, Result, Spec};
 use crate::config::{Arch, NetMode, Security};
 use crate::net;
 use crate::process::{Guest, Step, open_console};
@@ -157,7 +157,7 @@ fn prepare(
     security::apply_caps(program.bound).map_err(kernel(Step::Capabilities))?;
     if init.in_place {
         let _ = rustix::thread::set_name(c"init");
-        return Err((Step::Exec, go_on_as(&program.argv, &program.env, minimal::run)));
+        return Err((Step::Exec, go_on_as(&program.argv, &program.env, holm_init::init::run)));
     }
     let argv: Vec<&CStr> = program.argv.iter().map(CString::as_c_str).collect();
     let env: Vec<&CStr> = program.env.iter().map(CString::as_c_str).collect();

@@ -25,8 +25,6 @@
 
 mod child;
 mod error;
-#[path = "../../../holm-init/src/init/mod.rs"]
-mod minimal;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -4,10 +4,6 @@
 //! with the guest's interface: its group says that it is a Holm guest's and whether others may talk to it, its alias
 //! holds the published ports. So the nftables table can be thrown away at any time and made again from the interfaces.
 
-#[path = "../../../holm-init/src/answer.rs"]
-pub mod answer;
-#[cfg(test)]
-mod answer_tests;
 mod dns;
 mod error;
 mod foreign;

@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
-use super::answer::AnswerConfig;
 use super::{Error, dns, link, netlink, port, publish};
 use crate::config::{Net, NetMode, Publish};
+use holm_init::answer::AnswerConfig;
 
 /// Where a guest's IPv4 default route leads: the host's end of its interface, the same in every guest.
 pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);

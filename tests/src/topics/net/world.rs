@@ -12,8 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use holm::config::Net;
-use holm::net::answer::{ANSWER_MAX, AnswerConfig, answer};
 use holm::net::{self, Plan};
+use holm_init::answer::{ANSWER_MAX, AnswerConfig, answer};
 use rustix::io::{Errno, read, write};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 

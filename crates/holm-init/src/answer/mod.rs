@@ -4,8 +4,9 @@
 //! writes that to the same socket. Everything in a frame comes from the guest: whatever does not fit gets no answer, and
 //! nothing here panics or loops on it.
 
-#[path = "answer/dhcp6.rs"]
 mod dhcp6;
+#[cfg(test)]
+mod tests;
 
 /// What a guest is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

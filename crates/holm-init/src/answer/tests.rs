@@ -1,6 +1,6 @@
 //! Questions are frames captured from busybox 1.35's udhcpc and from a kernel's router solicitation.
 
-use super::answer::{ANSWER_MAX, AnswerConfig, TEXT_LENGTH, answer};
+use super::{ANSWER_MAX, AnswerConfig, TEXT_LENGTH, answer};
 
 const DISCOVER: &str = "ffffffffffff02686701000908004500014800000000401179a600000000ffffffff0044004301347b77010106009ca0a10c0000000000000000000000000000000000000000026867010009";
 /// From the cookie on; between stand 10 bytes of hardware address and 192 of names, all zero.

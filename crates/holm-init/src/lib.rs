@@ -1,0 +1,22 @@
+//! What Holm runs beside and inside its guests: the monitor of a guest, and minimal init.
+//!
+//! No heap, no threads, no standard library: what it costs is paid once per guest. The program
+//! `holm-init` is all of it; the engine uses [`init`] in guests for one command, where it is not
+//! executed, and tests reach the rest.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod init;
+mod monitor;
+
+use holm_sys::bare::Args;
+
+/// The program: what it does is chosen by the name it is started under. `[holm] NAME` is a guest's
+/// monitor, anything else its minimal init.
+pub fn run(args: Args) -> i32 {
+    match args.get(0) {
+        Some(name) if name.to_bytes().starts_with(b"[holm] ") => monitor::run(name),
+        _ => init::run(args),
+    }
+}
