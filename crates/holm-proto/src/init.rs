@@ -56,13 +56,11 @@ pub struct Service<'a, S> {
 }
 
 /// Gives `push` the arguments of a minimal init, one after the other.
-pub fn write<'a, S: AsRef<str>>(
+pub fn write<'a, S: AsRef<str> + 'a>(
     command: &[S],
     services: impl IntoIterator<Item = Service<'a, S>>,
     mut push: impl FnMut(&str),
-) where
-    S: 'a,
-{
+) {
     push(NAME);
     for service in services {
         push(SERVICE);
@@ -71,11 +69,15 @@ pub fn write<'a, S: AsRef<str>>(
         let mut digits = [0; 20];
         let len = Text::new(&mut digits).number(service.command.len() as u64).len();
         push(core::str::from_utf8(&digits[..len]).unwrap_or_default());
-        service.command.iter().for_each(|argument| push(argument.as_ref()));
+        for argument in service.command {
+            push(argument.as_ref());
+        }
     }
     if !command.is_empty() {
         push(COMMAND);
-        command.iter().for_each(|argument| push(argument.as_ref()));
+        for argument in command {
+            push(argument.as_ref());
+        }
     }
 }
 
