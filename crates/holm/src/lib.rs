@@ -12,6 +12,7 @@ pub mod monitor;
 pub mod net;
 pub mod pool;
 pub mod process;
+pub mod record;
 pub mod rootfs;
 pub mod security;
 pub mod step;

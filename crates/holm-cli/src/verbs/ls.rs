@@ -96,7 +96,7 @@ pub fn word(status: Status) -> (&'static str, &'static str) {
 
 /// The address under which other machines' packets reach it.
 pub fn address(guest: &Summary) -> Option<String> {
-    let plan = &guest.state.as_ref()?.net;
+    let plan = &guest.state.as_ref()?.network;
     match plan.mode {
         NetMode::Private => Some(plan.guest_v4.to_string()),
         NetMode::Host => Some("host".to_owned()),

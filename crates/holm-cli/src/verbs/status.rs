@@ -2,9 +2,10 @@
 
 use clap::Args;
 use holm::config::NetMode;
-use holm::guest::{self, Last, State, Summary};
+use holm::guest::{self, Summary};
 use holm::monitor::{Ended, How};
 use holm::pool::Name;
+use holm::record::{LastRun, RunRecord};
 use serde_json::json;
 
 use super::ls;
@@ -85,21 +86,22 @@ fn text(guest: &Summary, colour: bool) -> String {
     term::list(&lines, colour)
 }
 
-fn running(lines: &mut Vec<(&str, String)>, state: &State) {
+fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {
     lines.push(("up", term::span(state.age())));
-    lines.push(("init", format!("pid {} on the host", state.pid)));
+    lines.push(("init", format!("pid {} on the host", state.init_pid)));
     if let Some(at) = state.adopted {
         lines.push(("monitor", format!("put in the place of one that died {}", term::ago(at))));
     }
     let first = state.ids.base;
     lines.push(("ids", format!("{first} to {}", first + state.ids.count - 1)));
-    match state.net.mode {
+    match state.network.mode {
         NetMode::None => lines.push(("network", "none".to_owned())),
         NetMode::Host => lines.push(("network", "the host's".to_owned())),
         NetMode::Private => {
-            let v6 = state.net.guest_v6.map_or(String::new(), |a| format!(" {a}"));
-            lines.push(("address", format!("{}{v6}", state.net.guest_v4)));
-            let ports: Vec<String> = state.net.publish.iter().map(ToString::to_string).collect();
+            let v6 = state.network.guest_v6.map_or(String::new(), |a| format!(" {a}"));
+            lines.push(("address", format!("{}{v6}", state.network.guest_v4)));
+            let ports: Vec<String> =
+                state.network.publish.iter().map(ToString::to_string).collect();
             if !ports.is_empty() {
                 lines.push(("ports", ports.join(", ")));
             }
@@ -108,7 +110,7 @@ fn running(lines: &mut Vec<(&str, String)>, state: &State) {
 }
 
 /// How a run ended, in words.
-fn last_text(last: &Last) -> String {
+fn last_text(last: &LastRun) -> String {
     let how = match Ended::parse(&last.ended) {
         Some(ended) if ended.is_reboot() => "rebooted".to_owned(),
         Some(ended) if ended.is_poweroff() => "switched itself off".to_owned(),

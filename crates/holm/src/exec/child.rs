@@ -16,8 +16,8 @@ use rustix::thread::{
 use super::user::User;
 use super::{Command, Streams};
 use crate::config::Arch;
-use crate::guest::State;
 use crate::process::{self, Guest, Step, drop_scheduling_boost, open_console, rlimits};
+use crate::record::RunRecord;
 use crate::security;
 use crate::terminal::{Terminals, first_of};
 
@@ -25,7 +25,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 /// What the child has to do.
 pub struct Plan<'a> {
-    pub state: &'a State,
+    pub state: &'a RunRecord,
     pub command: &'a Command,
     /// Its standard streams.
     pub streams: Streams,

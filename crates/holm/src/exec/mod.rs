@@ -22,10 +22,11 @@ pub(crate) use foreground::converse;
 
 use crate::cgroup::GuestCgroup;
 use crate::config::NetMode;
-use crate::guest::{self, State};
+use crate::guest;
 use crate::monitor::Ended;
 use crate::pool::{Name, Pool};
 use crate::process::{self, PidNamespaceGuard, channel, ended_within};
+use crate::record::RunRecord;
 use crate::terminal::{self, Terminals};
 
 /// The result of what this module does.
@@ -87,7 +88,7 @@ enum Streams {
 
 /// Runs a command in a guest and waits for its end, whatever it is, at most until `timeout`.
 pub(crate) fn quietly(
-    state: &State,
+    state: &RunRecord,
     cgroup: &GuestCgroup,
     argv: &[&str],
     timeout: Duration,
@@ -122,7 +123,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts a command; returns its process, and the master of its terminal if it was to have one.
 fn spawn(
-    state: &State,
+    state: &RunRecord,
     cgroup: &GuestCgroup,
     command: &Command,
     streams: Streams,
@@ -133,7 +134,7 @@ fn spawn(
     let tasks = cgroup.open_v1_tasks()?;
     let mut joined =
         flags::NEWUSER | flags::NEWUTS | flags::NEWIPC | flags::NEWCGROUP | flags::NEWTIME;
-    if state.net.mode != NetMode::Host {
+    if state.network.mode != NetMode::Host {
         joined |= flags::NEWNET;
     }
     let cloned = {

@@ -1,9 +1,9 @@
 use super::repair::{Alive, store_state};
 use super::start::{handoff, in_monitor, own_program, responder};
-use super::state::now;
 use super::{Error, Result};
 use crate::pool::{Name, Pool};
 use crate::process::{self, own_pid};
+use crate::record::now;
 use crate::{launch, monitor};
 
 /// Puts a new monitor beside a running guest whose own has died. The caller holds the guest's lock.
@@ -15,19 +15,19 @@ pub(super) fn adopt(pool: &Pool, name: &Name, alive: &mut Alive) -> Result<()> {
     let state = &mut alive.state;
     state.adopted = Some(now());
     // A guest that is about to end has lost its interface already.
-    let responder = responder(&state.net).unwrap_or(None);
+    let responder = responder(&state.network).unwrap_or(None);
     let child = in_monitor(pool, name, |ready| {
-        let console = monitor::console_of(state.pid, &init);
-        let running = launch::Running { pid: state.pid, pidfd: init, console };
+        let console = monitor::console_of(state.init_pid, &init);
+        let running = launch::Running { pid: state.init_pid, pidfd: init, console };
         let holm = own_program()?;
         let handoff = handoff(pool, name, &holm, &alive.cgroup, running, None, responder)?;
-        state.monitor = own_pid();
-        state.monitor_inode = process::inode(state.monitor);
+        state.monitor_pid = own_pid();
+        state.monitor_inode = process::inode(state.monitor_pid);
         store_state(&alive.cgroup, name, state)?;
         ready();
         Ok(monitor::become_monitor(&handoff)?)
     })?;
-    alive.state.monitor = child;
+    alive.state.monitor_pid = child;
     alive.state.monitor_inode = process::inode(child);
     Ok(())
 }

@@ -3,13 +3,13 @@ use std::time::Duration;
 use super::folder::{last, set_last};
 use super::repair::{bury_noting, state_of};
 use super::start::Start;
-use super::state::{LONGEST_WAIT, Pending, now};
-use super::{Last, Result, configured, repaired};
+use super::{Result, configured, repaired};
 use crate::cgroup::{GuestCgroup, Layout};
 use crate::config::Restart;
 use crate::monitor::{Ended, How};
 use crate::pool::{Name, Pool};
 use crate::process::{self, own_pid};
+use crate::record::{LONGEST_WAIT, LastRun, PendingRestart, now};
 use crate::step;
 
 /// What a monitor does when its guest's init has ended: notes it, cleans up, and starts the guest
@@ -21,15 +21,15 @@ pub fn ended(pool: &Pool, name: &Name, ended: Ended) -> Result<()> {
     step::done("ended-lock");
     let policy = configured(pool, name).ok().map(|(_, config)| config.restart);
     let mut wait = None;
-    let note = |last: Last| {
+    let note = |last: LastRun| {
         wait = policy.and_then(|policy| wait_before_restart(&last, ended, policy));
-        let pending = wait.map(|wait| Pending {
+        let pending = wait.map(|wait| PendingRestart {
             at: now() + wait.as_secs(),
-            by: own_pid(),
-            by_inode: process::inode(own_pid()),
+            monitor_pid: own_pid(),
+            monitor_inode: process::inode(own_pid()),
         });
         let restarts = if wait.is_some() { last.restarts + 1 } else { 0 };
-        Last { ended: ended.to_string(), restarts, pending, ..last }
+        LastRun { ended: ended.to_string(), restarts, pending, ..last }
     };
     note_own_end(pool, name, note)?;
     drop(lock);
@@ -51,18 +51,20 @@ pub fn ended(pool: &Pool, name: &Name, ended: Ended) -> Result<()> {
 pub(super) fn note_own_end(
     pool: &Pool,
     name: &Name,
-    note: impl FnOnce(Last) -> Last,
+    note: impl FnOnce(LastRun) -> LastRun,
 ) -> Result<()> {
     let own = |pid, inode| pid == own_pid() && inode == process::inode(pid);
     let layout = Layout::probe()?;
     if let Some(cgroup) = GuestCgroup::open(&layout, &pool.group(), name.as_str())?
         && let Some(state) = state_of(&cgroup, name)?
-        && own(state.monitor, state.monitor_inode)
+        && own(state.monitor_pid, state.monitor_inode)
     {
         return bury_noting(pool, name, cgroup, &state, note);
     }
     match last(pool, name) {
-        Some(last) if last.pending.as_ref().is_some_and(|it| own(it.by, it.by_inode)) => {
+        Some(last)
+            if last.pending.as_ref().is_some_and(|it| own(it.monitor_pid, it.monitor_inode)) =>
+        {
             set_last(pool, name, &note(last))
         }
         _ => Ok(()),
@@ -70,7 +72,7 @@ pub(super) fn note_own_end(
 }
 
 /// How long to wait before the guest is started again; `None` if it stays stopped.
-fn wait_before_restart(last: &Last, ended: Ended, policy: Restart) -> Option<Duration> {
+fn wait_before_restart(last: &LastRun, ended: Ended, policy: Restart) -> Option<Duration> {
     if last.asked || ended.is_poweroff() {
         return None;
     }
@@ -91,7 +93,9 @@ fn wait_before_restart(last: &Last, ended: Ended, policy: Restart) -> Option<Dur
 fn start_again(pool: &Pool, name: &Name) -> Result<()> {
     let _lock = pool.lock_guest(name)?;
     let pending = last(pool, name).and_then(|last| last.pending);
-    if pending.is_none_or(|pending| pending.by != own_pid()) || repaired(pool, name)?.is_some() {
+    if pending.is_none_or(|pending| pending.monitor_pid != own_pid())
+        || repaired(pool, name)?.is_some()
+    {
         return Ok(());
     }
     let started = Start::prepare(pool, name).and_then(Start::become_monitor);
@@ -99,7 +103,7 @@ fn start_again(pool: &Pool, name: &Name) -> Result<()> {
     // Nobody reads what this process says: `status` tells it.
     if let Some(last) = last(pool, name) {
         let failure = Some(super::error::in_one_line(&error));
-        set_last(pool, name, &Last { pending: None, failure, ..last })?;
+        set_last(pool, name, &LastRun { pending: None, failure, ..last })?;
     }
     Err(error)
 }

@@ -5,10 +5,11 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::repair::repaired;
 use super::sweep::take_ids;
-use super::{Error, Last, Result};
+use super::{Error, Result};
 use crate::Failed;
 use crate::config::{self, Config};
-use crate::pool::{self, Ids, Lock, Name, Pool, RANGE};
+use crate::pool::{self, Lock, Name, Pool};
+use crate::record::{Ids, LastRun, RANGE};
 use crate::store;
 
 /// Where a guest's settings are.
@@ -36,7 +37,7 @@ pub(super) fn ids(pool: &Pool, name: &Name, nesting: bool) -> Result<Ids> {
     }
     let ids = take_ids(pool, || pool.keep_ids(name, nesting))?;
     pool::write(&folder.join("id"), &format!("{} {}\n", ids.context, ids.count))?;
-    // Last: whatever stops this before, no other guest gets ids that this one's note still names.
+    // LastRun: whatever stops this before, no other guest gets ids that this one's note still names.
     if let Some(noted) = noted {
         pool.release_ids(name, noted, Some(ids));
     }
@@ -44,13 +45,13 @@ pub(super) fn ids(pool: &Pool, name: &Name, nesting: bool) -> Result<Ids> {
 }
 
 /// Writes how a guest's run ended.
-pub(super) fn set_last(pool: &Pool, name: &Name, last: &Last) -> Result<()> {
+pub(super) fn set_last(pool: &Pool, name: &Name, last: &LastRun) -> Result<()> {
     let text = serde_json::to_string(last).unwrap_or_default();
     Ok(pool::write(&pool.guest_dir(name).join("last"), &text)?)
 }
 
 /// How the last run of a guest ended; `None` before the first has.
-pub(super) fn last(pool: &Pool, name: &Name) -> Option<Last> {
+pub(super) fn last(pool: &Pool, name: &Name) -> Option<LastRun> {
     serde_json::from_str(&fs::read_to_string(pool.guest_dir(name).join("last")).ok()?).ok()
 }
 
@@ -70,7 +71,7 @@ pub(super) fn ended(pool: &Pool, name: &Name, run: u64) -> Option<String> {
 pub(super) fn call_off(pool: &Pool, name: &Name) -> Result<bool> {
     match last(pool, name) {
         Some(last) if last.pending.is_some() => {
-            set_last(pool, name, &Last { pending: None, ..last })?;
+            set_last(pool, name, &LastRun { pending: None, ..last })?;
             Ok(true)
         }
         _ => Ok(false),

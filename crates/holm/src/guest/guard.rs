@@ -1,8 +1,8 @@
-use super::state::now;
 use super::{Status, Summary};
 use crate::config::NetMode;
 use crate::net;
 use crate::pool::Pool;
+use crate::record::now;
 
 /// A guest of one command may be in the making for this long, in seconds.
 const MAKING: u64 = 10;
@@ -11,7 +11,7 @@ const MAKING: u64 = 10;
 /// neither hidden nor kept from the host's loopback services. One question to the kernel, however many guests there are.
 pub(super) fn guard(pool: &Pool, guests: &mut [Summary]) {
     let is_private = |guest: &Summary| {
-        guest.state.as_ref().is_some_and(|state| state.net.mode == NetMode::Private)
+        guest.state.as_ref().is_some_and(|state| state.network.mode == NetMode::Private)
     };
     if !guests.iter().any(is_private) || net::has_rules(pool.instance()).unwrap_or(true) {
         return;
@@ -45,8 +45,8 @@ fn is_bare(pool: &Pool, guest: &Summary) -> bool {
     } else {
         pool.try_lock_guest(&guest.name).is_ok_and(|lock| lock.is_some())
     };
-    state.net.mode == NetMode::Private
+    state.network.mode == NetMode::Private
         && guest.status != Status::Stopping
         && started
-        && net::is_attached(&state.net).unwrap_or(false)
+        && net::is_attached(&state.network).unwrap_or(false)
 }

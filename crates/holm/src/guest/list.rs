@@ -5,9 +5,10 @@ use super::folder::last;
 use super::guard::guard;
 use super::repair::state_of;
 use super::sweep::{sweep, sweep_one};
-use super::{Error, Last, Pending, Result, State, configured};
+use super::{Error, Result, configured};
 use crate::cgroup::{GuestCgroup, Layout, Usage};
 use crate::pool::{Name, Pool};
+use crate::record::{LastRun, PendingRestart, RunRecord};
 
 /// What a guest is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -49,9 +50,9 @@ pub struct Summary {
     /// The rules that guard its network had been flushed; this look made them again, or says why it could not.
     pub unguarded: Option<String>,
     /// More of it, if it runs.
-    pub state: Option<State>,
+    pub state: Option<RunRecord>,
     /// How its last run ended.
-    pub last: Option<Last>,
+    pub last: Option<LastRun>,
     /// What is wrong with its settings, or with the note about it, if anything.
     pub problem: Option<String>,
 }
@@ -125,7 +126,7 @@ fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
         Some((cgroup, state)) if cgroup.populated().unwrap_or(false) => {
             (Some((cgroup, state)), false)
         }
-        Some((_, state)) => (None, state.pid != 0 && state.is_watched()),
+        Some((_, state)) => (None, state.init_pid != 0 && state.is_watched()),
         None => (None, false),
     };
     if !folder && running.is_none() {
@@ -153,7 +154,7 @@ fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
         Some((cgroup, state)) => status_of(cgroup, state),
         None if last
             .as_ref()
-            .is_some_and(|last| last.pending.as_ref().is_some_and(Pending::stands)) =>
+            .is_some_and(|last| last.pending.as_ref().is_some_and(PendingRestart::stands)) =>
         {
             Status::Restarting
         }
@@ -193,7 +194,7 @@ fn unknown(name: &Name, error: &Error) -> Summary {
     }
 }
 
-fn status_of(cgroup: &GuestCgroup, state: &State) -> Status {
+fn status_of(cgroup: &GuestCgroup, state: &RunRecord) -> Status {
     if state.is_stopping() {
         Status::Stopping
     } else if cgroup.frozen().unwrap_or(false) {

@@ -1,7 +1,7 @@
 //! A guest's life: made, started, stopped, started again, removed.
 //!
 //! A guest is a folder `guests/NAME`; a running guest is also a control group, which carries what the
-//! host has to know about it as an extended attribute ([`State`]). So a host that loses /run, or a
+//! host has to know about it as an extended attribute ([`crate::record::RunRecord`]). So a host that loses /run, or a
 //! monitor that is killed, loses nothing that the next command does not find again.
 
 mod adopt;
@@ -20,7 +20,6 @@ mod run;
 mod set;
 mod signal;
 mod start;
-mod state;
 mod sweep;
 
 pub use create::create;
@@ -35,7 +34,6 @@ pub use run::{run, run_kept};
 pub use set::{Changed, replace, set};
 pub use signal::{freeze, kill, signal, stop, wait};
 pub use start::start;
-pub use state::{Last, Pending, State};
 pub use sweep::sweep;
 
 pub(crate) use repair::{repaired, running};

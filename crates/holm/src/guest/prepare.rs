@@ -9,16 +9,16 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::umask;
 
 use super::repair::store_state;
-use super::state::{now, since_boot};
-use super::{Error, Result, State};
+use super::{Error, Result};
 use crate::cgroup::{GuestCgroup, Layout, Limits};
 use crate::config::{Config, Init as InitKind, NetMode, Restart, Rlimit};
 use crate::host;
 use crate::launch::{self, Init, Running, Spec, Stdio};
 use crate::monitor::{self, InitService};
 use crate::net;
-use crate::pool::{Ids, Name, Pool};
+use crate::pool::{Name, Pool};
 use crate::process::{self, own_pid};
+use crate::record::{Ids, Network, RunRecord, now, since_boot};
 use crate::rootfs::{self, Layers, Upper};
 use crate::step;
 use crate::store::{self, Base};
@@ -35,7 +35,7 @@ pub struct Prepared<'a> {
     _hold: store::Hold,
     pub ids: Ids,
     pub cgroup: GuestCgroup,
-    pub plan: net::Plan,
+    pub plan: Network,
     disk: Option<PathBuf>,
     /// The guest's machine id.
     uuid: String,
@@ -136,16 +136,16 @@ impl<'a> Prepared<'a> {
     }
 
     fn record(&self, pid: i32, monitor: i32) -> Result<()> {
-        let state = State {
-            pid,
-            pid_inode: process::inode(pid),
-            monitor,
+        let state = RunRecord {
+            init_pid: pid,
+            init_inode: process::inode(pid),
+            monitor_pid: monitor,
             monitor_inode: process::inode(monitor),
             started: now(),
             started_boot: Some(since_boot()),
             base: self.config.base.clone(),
             ids: self.ids,
-            net: self.plan.clone(),
+            network: self.plan.clone(),
             stop_signal: self.stop_signal(),
             security: self.config.security.clone(),
             arch: self.config.arch,

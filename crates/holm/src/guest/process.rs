@@ -2,18 +2,18 @@
 
 use std::os::fd::OwnedFd;
 
-use super::{Pending, State};
 use crate::process::{open, runs};
+use crate::record::{PendingRestart, RunRecord};
 
-impl State {
+impl RunRecord {
     /// The guest's init.
     pub(crate) fn init(&self) -> Option<OwnedFd> {
-        open(self.pid, self.pid_inode)
+        open(self.init_pid, self.init_inode)
     }
 
     /// Its monitor, or the command that waits for it.
     pub(super) fn watcher(&self) -> Option<OwnedFd> {
-        open(self.monitor, self.monitor_inode)
+        open(self.monitor_pid, self.monitor_inode)
     }
 
     pub(super) fn init_runs(&self) -> bool {
@@ -25,9 +25,9 @@ impl State {
     }
 }
 
-impl Pending {
+impl PendingRestart {
     /// Whether the monitor that is to make this start is still there.
     pub(super) fn stands(&self) -> bool {
-        runs(open(self.by, self.by_inode))
+        runs(open(self.monitor_pid, self.monitor_inode))
     }
 }

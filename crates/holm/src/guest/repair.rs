@@ -2,13 +2,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::adopt::adopt;
-use super::state::now;
-use super::{Error, Last, Pending, Result, State, folder};
+use super::{Error, Result, folder};
 use crate::cgroup::{GuestCgroup, Layout};
 use crate::monitor;
 use crate::net;
 use crate::pool::{Lock, Name, Pool};
 use crate::process::own_pid;
+use crate::record::{LastRun, PendingRestart, RunRecord, now};
 use crate::step;
 
 /// A guest that has a control group, and what is known of it.
@@ -17,7 +17,7 @@ pub struct Alive {
     /// Its control group.
     pub cgroup: GuestCgroup,
     /// Its state.
-    pub state: State,
+    pub state: RunRecord,
 }
 
 /// Looks whether a guest runs, and removes what one that no longer does has left behind.
@@ -76,7 +76,7 @@ pub(super) fn remove_unknown(pool: &Pool, name: &Name, cgroup: GuestCgroup) -> R
 }
 
 /// The control group and the state of a guest that runs.
-pub(crate) fn running(pool: &Pool, name: &Name) -> Result<(GuestCgroup, State)> {
+pub(crate) fn running(pool: &Pool, name: &Name) -> Result<(GuestCgroup, RunRecord)> {
     let cgroup = GuestCgroup::open(&Layout::probe()?, &pool.group(), name.as_str())?;
     if let Some(cgroup) = cgroup
         && let Some(state) = state_of(&cgroup, name)?
@@ -98,14 +98,14 @@ pub fn watched(pool: &Pool, name: &Name) -> Result<()> {
 }
 
 /// Keeps a changed state on a guest's control group.
-pub(super) fn store_state(cgroup: &GuestCgroup, name: &Name, state: &State) -> Result<()> {
+pub(super) fn store_state(cgroup: &GuestCgroup, name: &Name, state: &RunRecord) -> Result<()> {
     let text = serde_json::to_vec(state)
         .map_err(|source| Error::State { name: name.to_string(), source })?;
     Ok(cgroup.set_state(&text)?)
 }
 
 /// The state kept on a control group; `None` while the guest is being made.
-pub(crate) fn state_of(cgroup: &GuestCgroup, name: &Name) -> Result<Option<State>> {
+pub(crate) fn state_of(cgroup: &GuestCgroup, name: &Name) -> Result<Option<RunRecord>> {
     let Some(bytes) = cgroup.state()? else { return Ok(None) };
     serde_json::from_slice(&bytes)
         .map(Some)
@@ -114,10 +114,19 @@ pub(crate) fn state_of(cgroup: &GuestCgroup, name: &Name) -> Result<Option<State
 
 /// Removes what is left of a guest that has ended, and notes how that was. What follows is for its monitor to say, if
 /// that is still there.
-pub(super) fn bury(pool: &Pool, name: &Name, cgroup: GuestCgroup, state: &State) -> Result<()> {
-    let left = (state.is_watched() && !state.is_stopping() && state.monitor != own_pid())
-        .then(|| Pending { at: now(), by: state.monitor, by_inode: state.monitor_inode });
-    bury_noting(pool, name, cgroup, state, |last| Last { pending: last.pending.or(left), ..last })
+pub(super) fn bury(pool: &Pool, name: &Name, cgroup: GuestCgroup, state: &RunRecord) -> Result<()> {
+    let left =
+        (state.is_watched() && !state.is_stopping() && state.monitor_pid != own_pid()).then(|| {
+            PendingRestart {
+                at: now(),
+                monitor_pid: state.monitor_pid,
+                monitor_inode: state.monitor_inode,
+            }
+        });
+    bury_noting(pool, name, cgroup, state, |last| LastRun {
+        pending: last.pending.or(left),
+        ..last
+    })
 }
 
 /// The same with a note that says more.
@@ -128,17 +137,17 @@ pub(super) fn bury_noting(
     pool: &Pool,
     name: &Name,
     cgroup: GuestCgroup,
-    state: &State,
-    note: impl FnOnce(Last) -> Last,
+    state: &RunRecord,
+    note: impl FnOnce(LastRun) -> LastRun,
 ) -> Result<()> {
     let oom_kills = cgroup.oom_kills().unwrap_or(0);
     cgroup.kill()?;
     step::done("bury-killed");
-    net::forget(&state.net)?;
+    net::forget(&state.network)?;
     step::done("bury-network");
-    if !state.ephemeral && state.pid != 0 {
+    if !state.ephemeral && state.init_pid != 0 {
         let last = folder::last(pool, name).unwrap_or_default();
-        let noted = last.run != 0 && last.run == state.pid_inode;
+        let noted = last.run != 0 && last.run == state.init_inode;
         let last = if noted { last } else { ended(pool, name, state, oom_kills, &last) };
         match folder::set_last(pool, name, &note(last)) {
             // A full disk must not keep a guest from being removed, which makes room.
@@ -161,28 +170,28 @@ pub(super) fn bury_noting(
 const STABLE: u64 = 60;
 
 /// What is known of a run that has ended.
-fn ended(pool: &Pool, name: &Name, state: &State, oom_kills: u64, before: &Last) -> Last {
-    let words = folder::ended(pool, name, state.pid_inode);
-    Last {
-        run: state.pid_inode,
+fn ended(pool: &Pool, name: &Name, state: &RunRecord, oom_kills: u64, before: &LastRun) -> LastRun {
+    let words = folder::ended(pool, name, state.init_inode);
+    LastRun {
+        run: state.init_inode,
         ended: words.unwrap_or_else(|| "unknown".to_owned()),
         at: now(),
         oom_kills,
         restarts: if state.age() >= STABLE { 0 } else { before.restarts },
         asked: state.is_stopping(),
-        ..Last::default()
+        ..LastRun::default()
     }
 }
 
 /// Ends a monitor whose socket is gone with a wiped /run: nobody can reach it, and it cannot know. Says
 /// whether it did.
-fn retired(pool: &Pool, name: &Name, state: &State) -> bool {
+fn retired(pool: &Pool, name: &Name, state: &RunRecord) -> bool {
     if pool.guest_run_dir(name).join(monitor::SOCKET).exists() {
         return false;
     }
     let Some(process) = state.watcher() else { return true };
     // A `holm run --keep` waits for its guest itself and has no socket.
-    let title = std::fs::read(format!("/proc/{}/cmdline", state.monitor)).unwrap_or_default();
+    let title = std::fs::read(format!("/proc/{}/cmdline", state.monitor_pid)).unwrap_or_default();
     if !title.starts_with(format!("[holm] {name}\0").as_bytes()) {
         return false;
     }

@@ -4,12 +4,13 @@ use super::ended::note_own_end;
 use super::prepare::{Prepared, fit, reason};
 use super::start::Start;
 use super::sweep::take_ids;
-use super::{Error, Last, Result, create, remove};
+use super::{Error, Result, create, remove};
 use crate::config::Config;
 use crate::launch::{Running, Stdio};
 use crate::monitor::Ended;
 use crate::pool::{Name, Pool};
 use crate::process::{drop_scheduling_boost, own_pid};
+use crate::record::LastRun;
 use crate::step;
 use crate::terminal::{self, Terminals};
 
@@ -66,7 +67,7 @@ pub fn run_kept(pool: &Pool, name: &Name, text: &str) -> Result<Ended> {
     let ended = foreground.wait();
     let _lock = pool.lock_guest(name)?;
     let words = ended.as_ref().map_or_else(|_| "unknown".to_owned(), Ended::to_string);
-    note_own_end(pool, name, |last| Last { ended: words, pending: None, ..last })?;
+    note_own_end(pool, name, |last| LastRun { ended: words, pending: None, ..last })?;
     ended
 }
 

@@ -3,12 +3,12 @@ use std::time::{Duration, Instant};
 
 use super::folder::{call_off, last};
 use super::repair::{Alive, locked, remove_unknown, repaired, store_state};
-use super::state::{now, since_boot};
-use super::{Error, Last, Result};
+use super::{Error, Result};
 use crate::cgroup::{GuestCgroup, Layout};
 use crate::config::Signal;
 use crate::pool::{Name, Pool};
 use crate::process::ended_within;
+use crate::record::{LastRun, now, since_boot};
 
 /// How long a monitor may take to clean up after its guest has ended.
 const CLEAN_UP: Duration = Duration::from_secs(20);
@@ -81,7 +81,7 @@ pub fn freeze(pool: &Pool, name: &Name, frozen: bool) -> Result<()> {
 }
 
 /// Waits until a guest has ended, at most `timeout`, and tells how; of one of `holm run` only that command knows.
-pub fn wait(pool: &Pool, name: &Name, timeout: Option<Duration>) -> Result<Last> {
+pub fn wait(pool: &Pool, name: &Name, timeout: Option<Duration>) -> Result<LastRun> {
     let (lock, alive) = locked(pool, name)?;
     drop(lock);
     if let Some(alive) = alive {
@@ -96,7 +96,7 @@ pub fn wait(pool: &Pool, name: &Name, timeout: Option<Duration>) -> Result<Last>
         }
         clean_up(pool, name, monitor)?;
         if alive.state.ephemeral {
-            return Ok(Last { ended: "unknown".to_owned(), at: now(), ..Last::default() });
+            return Ok(LastRun { ended: "unknown".to_owned(), at: now(), ..LastRun::default() });
         }
     }
     last(pool, name).ok_or_else(|| Error::NotRunning(name.clone()))
@@ -186,7 +186,7 @@ impl Ending {
             Ok((_, None)) | Err(Error::Pool(crate::pool::Error::NoGuest { .. })) => return Ok(()),
             Err(error) => return Err(error),
         };
-        if alive.state.pid_inode != self.alive.state.pid_inode {
+        if alive.state.init_inode != self.alive.state.init_inode {
             return Ok(());
         }
         self.alive = alive;

@@ -20,6 +20,7 @@ use crate::monitor::{self, Handoff};
 use crate::net;
 use crate::pool::{Name, Pool};
 use crate::process::{own_pid, reset_scheduling};
+use crate::record::Network;
 use crate::step;
 
 /// Starts a stopped guest; returns when its init runs, with a monitor beside it.
@@ -117,7 +118,7 @@ pub(super) fn handoff<'a>(
 }
 
 /// What answers a guest that asks for its address, and the answers.
-pub(super) fn responder(plan: &net::Plan) -> Result<Option<(OwnedFd, String)>> {
+pub(super) fn responder(plan: &Network) -> Result<Option<(OwnedFd, String)>> {
     Ok(net::responder(plan)?.map(|socket| (socket, net::answer_text(plan))))
 }
 

@@ -2,11 +2,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use super::repair::{bury, state_of};
-use super::state::now;
 use super::{Error, Result, repaired};
 use crate::cgroup::{self, GuestCgroup, Layout};
 use crate::monitor;
-use crate::pool::{self, Ids, Name, Pool};
+use crate::pool::{self, Name, Pool};
+use crate::record::{Ids, now};
 
 /// What has no owner may be in the making for this long, in seconds.
 const MAKING: u64 = 10;

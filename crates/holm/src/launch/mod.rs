@@ -42,8 +42,9 @@ pub use error::Error;
 use crate::cgroup::GuestCgroup;
 use crate::config::{BindMount, NetMode, Rlimit};
 use crate::net;
-use crate::pool::{Ids, Pool};
+use crate::pool::Pool;
 use crate::process::{self, Guest, GuestRoot, HostNamespaces, Launcher, channel, rlimits};
+use crate::record::{Ids, Network};
 use crate::rootfs::{self, Layers, Tree};
 use crate::step;
 use crate::system::File;
@@ -64,7 +65,7 @@ pub struct Spec<'a> {
     /// Where the guest's processes go.
     pub cgroup: &'a GuestCgroup,
     /// The guest's network.
-    pub net: &'a net::Plan,
+    pub net: &'a Network,
     /// Size of /dev/shm in bytes.
     pub shm: u64,
     /// Resource limits of init, beyond the defaults.
@@ -240,6 +241,6 @@ fn pivot(tree: &Tree) -> Result<()> {
         .map_err(|errno| Error::step("drop", "the host's root", errno))
 }
 
-fn own_stack(net: &net::Plan) -> bool {
+fn own_stack(net: &Network) -> bool {
     net.mode != NetMode::Host
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-use super::Plan;
 use super::netlink::Refused;
+use crate::record::Network;
 
 /// What can go wrong with a guest's network.
 #[derive(Debug, thiserror::Error)]
@@ -152,7 +152,7 @@ impl From<Refused> for Error {
 
 impl Error {
     /// Names the interface, and recognises an address that is somebody else's.
-    pub(super) fn attach(plan: &Plan, refused: Refused) -> Self {
+    pub(super) fn attach(plan: &Network, refused: Refused) -> Self {
         let address = match refused.what {
             "routing the guest's IPv4 address" => Some(IpAddr::V4(plan.guest_v4)),
             "routing the guest's IPv6 address" => plan.guest_v6.map(IpAddr::V6),

@@ -3,12 +3,12 @@
 
 use std::fmt::Write;
 
-use super::Plan;
+use crate::record::Network;
 
 /// A systemd.network file for `eth0` (networkd of systemd 247 and newer): the same addresses and routes, and nothing else.
 ///
 /// Lay it over as /run/systemd/network/10-holm.network; a guest's own file of that name in /etc wins.
-pub fn networkd_unit(plan: &Plan) -> String {
+pub fn networkd_unit(plan: &Network) -> String {
     let v4 = plan.guest_v4;
     let mut text = format!(
         "# Written by Holm at every start.\n[Match]\nName=eth0\n\n[Link]\nMTUBytes={}\n\n[Network]\nDescription=Holm guest\nDHCP=no\n\

@@ -5,9 +5,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 
-use super::Plan;
 use super::netlink::{Attributes, Batch, CREATE, DUMP, EXCL, Refused, Socket, find, number, text};
 use super::publish::Published;
+use crate::record::Network;
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_DELLINK: u16 = 17;
@@ -159,7 +159,7 @@ fn no_generated_address(batch: &mut Batch, route_localnet: bool, v6: bool) {
 /// Makes the pair, the host's addresses on it and the routes to the guest, in one exchange with the kernel.
 pub fn create(
     socket: &Socket,
-    plan: &Plan,
+    plan: &Network,
     netns: BorrowedFd<'_>,
     route_localnet: bool,
 ) -> Result<(), Refused> {
@@ -233,7 +233,7 @@ pub fn loopback_up(batch: &mut Batch) {
 }
 
 /// Addresses and routes of `eth0`, in the guest's namespace.
-pub fn configure(batch: &mut Batch, plan: &Plan) {
+pub fn configure(batch: &mut Batch, plan: &Network) {
     let index = plan.guest_index();
     if plan.guest_v6.is_some() {
         batch.message("setting up eth0", RTM_SETLINK, 0, &link_header(index, 0));

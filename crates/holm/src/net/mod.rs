@@ -22,14 +22,15 @@ pub use error::Error;
 pub use foreign::{Blocker, blockers};
 pub use forward::let_groups_ping;
 pub use guest_files::networkd_unit;
-pub use plan::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, Plan, plan};
+pub use plan::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, plan};
 
 use crate::config::NetMode;
+use crate::record::Network;
 
 /// The host's side of a guest's network: the interface pair with `eth0` born in `netns`, routes, rules, published ports.
 ///
 /// Called while the guest's init waits. Leaves nothing behind when it fails.
-pub fn attach(plan: &Plan, netns: BorrowedFd<'_>) -> Result<(), Error> {
+pub fn attach(plan: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
     if plan.mode != NetMode::Private {
         return Ok(());
     }
@@ -67,7 +68,7 @@ pub fn loopback_up() -> rustix::io::Result<()> {
 /// The guest's side of a private network: `eth0`'s addresses and routes.
 ///
 /// The calling thread must be in the guest's network namespace.
-pub fn configure_inside(plan: &Plan) -> Result<(), Error> {
+pub fn configure_inside(plan: &Network) -> Result<(), Error> {
     let mut batch = netlink::Batch::default();
     forward::quiet_ipv6("eth0");
     link::configure(&mut batch, plan);
@@ -93,7 +94,7 @@ pub fn detach(instance: u8, context: u32) -> Result<(), Error> {
 ///
 /// The interface goes with the guest's network namespace, a little later: removing it here would wait for that, 30 to
 /// 50 milliseconds. Should something hold the namespace, the next [`attach`] or [`detach`] removes the interface.
-pub fn forget(plan: &Plan) -> Result<(), Error> {
+pub fn forget(plan: &Network) -> Result<(), Error> {
     if plan.publish.is_empty() {
         return Ok(());
     }
@@ -126,7 +127,7 @@ pub fn restore(instance: u8) -> Result<bool, Error> {
 }
 
 /// Whether a guest's interface is in this network namespace.
-pub fn is_attached(plan: &Plan) -> Result<bool, Error> {
+pub fn is_attached(plan: &Network) -> Result<bool, Error> {
     Ok(link::get(&netlink::Socket::route()?, &plan.host_if)?.is_some())
 }
 
@@ -138,17 +139,17 @@ pub fn leftovers(instance: u8) -> Result<Vec<u32>, Error> {
 }
 
 /// Text of the guest's /etc/resolv.conf.
-pub fn resolv_conf(plan: &Plan) -> String {
+pub fn resolv_conf(plan: &Network) -> String {
     dns::render(&plan.dns)
 }
 
 /// What the monitor answers on the socket of [`responder`], as the text that it is given.
-pub fn answer_text(plan: &Plan) -> String {
+pub fn answer_text(plan: &Network) -> String {
     plan.answer().to_text().map(char::from).iter().collect()
 }
 
 /// The socket on which the monitor hears a private guest ask by DHCP, router solicitation and `DHCPv6`, and answers.
-pub fn responder(plan: &Plan) -> Result<Option<OwnedFd>, Error> {
+pub fn responder(plan: &Network) -> Result<Option<OwnedFd>, Error> {
     if plan.mode != NetMode::Private {
         return Ok(None);
     }

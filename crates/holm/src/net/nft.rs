@@ -15,10 +15,11 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::netlink::{Attributes, Batch, CREATE, DUMP, Socket, find};
-use super::plan::{GATEWAY_V4, GROUP_ALONE, GROUP_OPEN, Plan, host_prefix, pool};
+use super::plan::{GATEWAY_V4, GROUP_ALONE, GROUP_OPEN, host_prefix, pool};
 use super::publish::Published;
 use super::{Error, link};
 use crate::config::{Proto, Publish};
+use crate::record::Network;
 
 /// Name of an instance's table, of family `inet`.
 pub fn table(instance: u8) -> String {
@@ -195,7 +196,7 @@ pub fn delete(instance: u8) -> Result<(), Error> {
 }
 
 /// Adds a guest's published ports to its instance's table.
-pub fn publish(route: &Socket, plan: &Plan) -> Result<(), Error> {
+pub fn publish(route: &Socket, plan: &Network) -> Result<(), Error> {
     if plan.publish.is_empty() {
         return Ok(());
     }
@@ -408,12 +409,12 @@ fn run(table: &str, script: &str) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::publish;
     use super::*;
+    use crate::record::ports::decode;
 
     #[test]
     fn elements_have_the_kernels_form() {
-        let ports = publish::decode("8080:80/tcp 127.0.0.1:53:5353/udp");
+        let ports = decode("8080:80/tcp 127.0.0.1:53:5353/udp");
         let published = Published { v4: Some("10.97.0.1".parse().unwrap()), v6: None, ports };
         let elements = published.elements();
         assert_eq!(
@@ -435,8 +436,7 @@ mod tests {
 
     #[test]
     fn both_families_unless_an_address_says_which() {
-        let ports =
-            publish::decode("80:80/tcp 0.0.0.0:81:81/tcp [::]:82:82/tcp [fd00::9]:83:83/tcp");
+        let ports = decode("80:80/tcp 0.0.0.0:81:81/tcp [::]:82:82/tcp [fd00::9]:83:83/tcp");
         let published = Published {
             v4: Some("10.97.0.1".parse().unwrap()),
             v6: Some("fd00::1".parse().unwrap()),

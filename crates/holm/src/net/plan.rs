@@ -2,10 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use serde::{Deserialize, Serialize};
-
 use super::{Error, dns, link, netlink, port, publish};
-use crate::config::{Net, NetMode, Publish};
+use crate::config::{Net, NetMode};
+use crate::record::Network;
 use holm_init::answer::AnswerConfig;
 
 /// Where a guest's IPv4 default route leads: the host's end of its interface, the same in every guest.
@@ -24,45 +23,6 @@ pub(super) const GROUP_ALONE: u32 = 0x6861;
 const MTU_DEFAULT: u32 = 1500;
 /// Below this there is no IPv6 (RFC 8200), bytes.
 const MTU_MIN: u32 = 1280;
-
-/// Everything that the network of one run of a guest is made from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
-    /// Which network the guest has.
-    #[serde(with = "Mode")]
-    pub mode: NetMode,
-    /// Number of the Holm root on this host, 1 to 27.
-    pub instance: u8,
-    /// The guest's context id.
-    pub context: u32,
-    /// Name of the host's end, `hN-C`.
-    pub host_if: String,
-    /// The guest's address.
-    pub guest_v4: Ipv4Addr,
-    /// The guest's IPv6 address; `None` where the host has no IPv6.
-    pub guest_v6: Option<Ipv6Addr>,
-    /// The guest's IPv4 gateway.
-    pub gateway_v4: Ipv4Addr,
-    /// The guest's IPv6 gateway.
-    pub gateway_v6: Ipv6Addr,
-    /// Largest packet, bytes.
-    pub mtu: u32,
-    /// Ports of the host that lead to the guest.
-    #[serde(with = "publish::as_text")]
-    pub publish: Vec<Publish>,
-    /// Other guests may talk to this one, and it to them.
-    pub peers: bool,
-    /// The guest's name servers.
-    pub dns: Vec<IpAddr>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "NetMode", rename_all = "lowercase")]
-enum Mode {
-    Private,
-    None,
-    Host,
-}
 
 /// Name of the host's end of a guest's interface.
 pub(super) fn host_interface(instance: u8, context: u32) -> String {
@@ -85,7 +45,7 @@ pub(super) fn pool(instance: u8) -> (Ipv4Addr, Ipv6Addr) {
 /// Plans a guest's network and checks that its published ports are free.
 ///
 /// `instance` is 1 to 27. The resolvers, the uplink's MTU and whether there is IPv6 are the host's of this moment.
-pub fn plan(instance: u8, context: u32, net: &Net) -> Result<Plan, Error> {
+pub fn plan(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
     let mut plan = addresses(instance, context, net)?;
     plan.dns = if net.dns.is_empty() { dns::host_servers() } else { net.dns.clone() };
     if net.mode == NetMode::Private {
@@ -109,12 +69,12 @@ fn has_ipv6() -> bool {
 }
 
 /// The part that asks the host nothing.
-fn addresses(instance: u8, context: u32, net: &Net) -> Result<Plan, Error> {
+fn addresses(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
     if context == 0 || context > ADDRESS_MAX {
         return Err(Error::PoolEmpty { second: 96 + u16::from(instance), context });
     }
     let (v4, v6) = pool(instance);
-    let mut plan = Plan {
+    let mut plan = Network {
         mode: net.mode,
         instance,
         context,
@@ -154,46 +114,7 @@ fn unfit(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-impl Plan {
-    /// Interface index of the host's end. Fixed, so that one exchange with the kernel makes the pair and all that hangs on
-    /// it; and far above the indexes that kernels count up to, because CRIU restores a guest's interface with its index.
-    pub(super) fn host_index(&self) -> u32 {
-        10_000_000 + u32::from(self.instance) * 100_000 + self.context
-    }
-
-    /// Interface index of `eth0`.
-    pub(super) fn guest_index(&self) -> u32 {
-        self.host_index() + 50_000
-    }
-
-    fn mac(&self, end: u8) -> [u8; 6] {
-        let [_, _, high, low] = self.context.to_be_bytes();
-        [0x02, 0x68, end, self.instance, high, low]
-    }
-
-    /// Ethernet address of the host's end.
-    pub fn host_mac(&self) -> [u8; 6] {
-        self.mac(0x68)
-    }
-
-    /// Ethernet address of `eth0`, the same at every start.
-    pub fn guest_mac(&self) -> [u8; 6] {
-        self.mac(0x67)
-    }
-
-    /// The link-local address that the kernel would derive from [`Plan::guest_mac`].
-    pub fn guest_link_local(&self) -> Ipv6Addr {
-        let mac = self.guest_mac();
-        let group = |high: u8, low: u8| u16::from_be_bytes([high, low]);
-        let last = [
-            group(mac[0] ^ 2, mac[1]),
-            group(mac[2], 0xff),
-            group(0xfe, mac[3]),
-            group(mac[4], mac[5]),
-        ];
-        Ipv6Addr::new(0xfe80, 0, 0, 0, last[0], last[1], last[2], last[3])
-    }
-
+impl Network {
     /// What a guest is told that asks by DHCP, router solicitation or `DHCPv6`. Of the name servers, three of each family.
     pub fn answer(&self) -> AnswerConfig {
         let mut answer = AnswerConfig {
@@ -277,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_plan_survives_json() {
-        let publish = vec![Publish {
+        let publish = vec![crate::config::Publish {
             host_ip: None,
             host_port: 80,
             guest_port: 8080,
@@ -285,6 +206,6 @@ mod tests {
         }];
         let plan = addresses(1, 7, &Net { publish, ..Net::default() }).unwrap();
         let text = serde_json::to_string(&plan).unwrap();
-        assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+        assert_eq!(serde_json::from_str::<Network>(&text).unwrap(), plan);
     }
 }

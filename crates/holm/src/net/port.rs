@@ -9,11 +9,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_
 
 use super::netlink::Socket;
 use super::publish::{self, Published};
-use super::{Error, Plan, link};
+use super::{Error, link};
 use crate::config::{Proto, Publish};
+use crate::record::Network;
+use crate::record::ports::{encode, proto_name};
 
 /// Fails when a port of the plan is taken: twice in the plan, by another guest of any Holm root, or by a process.
-pub fn check(socket: &Socket, plan: &Plan) -> Result<(), Error> {
+pub fn check(socket: &Socket, plan: &Network) -> Result<(), Error> {
     if plan.publish.is_empty() {
         return Ok(());
     }
@@ -41,7 +43,7 @@ pub fn check(socket: &Socket, plan: &Plan) -> Result<(), Error> {
 }
 
 fn name(port: &Publish) -> String {
-    publish::encode(std::slice::from_ref(port)).replace(&format!(":{}/", port.guest_port), "/")
+    encode(std::slice::from_ref(port)).replace(&format!(":{}/", port.guest_port), "/")
 }
 
 /// Instance and context id in the name of a guest's interface.
@@ -105,7 +107,7 @@ fn try_bind(address: IpAddr, port: &Publish) -> Result<(), Errno> {
 
 /// The process that has a port, "nginx (pid 12)"; looked for only when a start has failed already.
 fn owner(port: &Publish) -> Option<String> {
-    let word = publish::proto_name(port.proto);
+    let word = proto_name(port.proto);
     let inodes: Vec<String> = [word.to_owned(), format!("{word}6")]
         .iter()
         .filter_map(|table| fs::read_to_string(format!("/proc/thread-self/net/{table}")).ok())

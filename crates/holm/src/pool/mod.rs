@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use crate::Failed;
 pub use error::Error;
-pub use ids::{Ids, MAX_CONTEXT, RANGE};
+pub use ids::MAX_CONTEXT;
 pub use instance::INSTANCES;
 pub use lock::Lock;
 pub use name::Name;

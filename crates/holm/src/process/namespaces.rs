@@ -9,7 +9,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{Error, Result};
-use crate::pool::Ids;
+use crate::record::Ids;
 
 /// The launcher's own namespaces, to return to.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::io;
 
 use super::Error;
 use crate::cgroup::{self, GuestCgroup, Layout};
-use crate::guest::State;
 use crate::pool::{Name, Pool};
+use crate::record::RunRecord;
 use crate::step;
 
 /// The guests whose guest.toml names the base, sorted.
@@ -55,7 +55,7 @@ fn names_base(text: &str, name: &str) -> bool {
 
 /// The same of a running guest's state.
 fn runs_on(state: &[u8], name: &str) -> bool {
-    match serde_json::from_slice::<State>(state) {
+    match serde_json::from_slice::<RunRecord>(state) {
         Ok(state) => state.base == name,
         Err(_) => String::from_utf8_lossy(state).contains(name),
     }

@@ -12,7 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use holm::config::Net;
-use holm::net::{self, Plan};
+use holm::net;
+use holm::record::Network;
 use holm_init::answer::{ANSWER_MAX, AnswerConfig, answer};
 use rustix::io::{Errno, read, write};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -221,7 +222,7 @@ impl World {
 /// A private guest.
 pub struct Guest {
     pub space: Space,
-    pub plan: Plan,
+    pub plan: Network,
 }
 
 impl Guest {

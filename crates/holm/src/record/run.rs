@@ -1,12 +1,9 @@
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use super::{Ids, Network, now, since_boot};
 use crate::config::{Arch, Rlimit, Security};
-use crate::net;
-use crate::pool::Ids;
 
 /// What the host knows about a running guest, kept on its control group.
 #[allow(
@@ -14,20 +11,22 @@ use crate::pool::Ids;
     reason = "a record of facts, each independent of the others"
 )]
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct State {
+pub struct RunRecord {
     /// Init's process id on the host; 0 while there is none yet.
-    pub pid: i32,
+    #[serde(rename = "pid")]
+    pub init_pid: i32,
     /// The inode of its pidfd, which tells it from later processes with the same number.
-    #[serde(default)]
-    pub pid_inode: u64,
+    #[serde(rename = "pid_inode", default)]
+    pub init_inode: u64,
     /// Its monitor's process id, or that of the `holm run` that waits for it.
-    pub monitor: i32,
+    #[serde(rename = "monitor")]
+    pub monitor_pid: i32,
     /// The same of the monitor.
     #[serde(default)]
     pub monitor_inode: u64,
     /// When it was started, in seconds since 1970.
     pub started: u64,
-    /// The same by the clock that nobody sets, in seconds since the host booted.
+    /// The same by CLOCK_BOOTTIME, in seconds since the host booted.
     #[serde(default)]
     pub started_boot: Option<u64>,
     /// Its base's name.
@@ -35,7 +34,8 @@ pub struct State {
     /// Its ids.
     pub ids: Ids,
     /// Its network.
-    pub net: net::Plan,
+    #[serde(rename = "net")]
+    pub network: Network,
     /// The signal that asks its init to end; without one only a command inside can.
     pub stop_signal: Option<i32>,
     /// What its processes may do.
@@ -65,7 +65,7 @@ pub struct State {
     pub adopted: Option<u64>,
 }
 
-impl State {
+impl RunRecord {
     /// Whether it is to end, and to stay so.
     pub fn is_stopping(&self) -> bool {
         self.stopping && self.stopping_until.is_none_or(|until| since_boot() <= until)
@@ -85,59 +85,28 @@ fn yes() -> bool {
     true
 }
 
-/// The longest wait before another start, in seconds.
-pub(super) const LONGEST_WAIT: u64 = 60;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::NetMode;
 
-/// How a guest's last run ended, kept as `guests/NAME/last`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Last {
-    /// Which run: the inode of its init's pidfd; 0 if that was not known.
-    #[serde(default)]
-    pub run: u64,
-    /// What the kernel said, in the words of [`crate::monitor::Ended`].
-    pub ended: String,
-    /// When, in seconds since 1970.
-    pub at: u64,
-    /// How many processes the kernel has killed because the guest reached its memory limit.
-    pub oom_kills: u64,
-    /// How often it was started again in a row because of its restart policy.
-    pub restarts: u32,
-    /// Whether a command asked for the end.
-    pub asked: bool,
-    /// Why the start that was to follow came to nothing.
-    #[serde(default)]
-    pub failure: Option<String>,
-    /// The start that is to follow. Whoever removes this calls it off.
-    #[serde(default)]
-    pub pending: Option<Pending>,
-}
+    /// As the version wrote it that introduced the last of these fields.
+    const STORED: &str = r#"{"pid":4242,"pid_inode":77,"monitor":4241,"monitor_inode":76,"started":1790000000,
+        "started_boot":55,"base":"debian13","ids":{"context":3,"base":67305472,"count":65536},
+        "net":{"mode":"private","instance":1,"context":3,"host_if":"h1-3","guest_v4":"10.97.0.3",
+        "guest_v6":"fd00:686f:6c6d:1::3","gateway_v4":"169.254.1.1","gateway_v6":"fe80::1","mtu":1500,
+        "publish":"8080-8081:80/tcp","peers":true,"dns":["192.0.2.53"]},"stop_signal":37,
+        "security":{"caps":["CAP_SYS_NICE"],"nesting":false,"userfaultfd":true},"arch":"Native","rlimits":{"nofile":{"soft":10,"hard":20}},"minimal":false,"notifies":true,
+        "ephemeral":false,"stopping":false,"stopping_until":null,"adopted":null}"#;
 
-/// A start that a monitor waits to make. Where another command was faster to note the end, the monitor has yet to look
-/// whether the guest's restart policy wants it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pending {
-    /// When, in seconds since 1970.
-    pub at: u64,
-    /// The monitor's process id.
-    pub by: i32,
-    /// The inode of its pidfd.
-    #[serde(default)]
-    pub by_inode: u64,
-}
-
-impl Pending {
-    /// Seconds until then. The monitor counts the longest of its waits by a clock that nobody sets, so it is never more.
-    pub fn left(&self) -> u64 {
-        self.at.saturating_sub(now()).min(LONGEST_WAIT)
+    #[test]
+    fn what_a_running_guest_carries_is_read_and_written_by_the_same_names() {
+        let record: RunRecord = serde_json::from_str(STORED).unwrap();
+        assert_eq!((record.init_pid, record.init_inode), (4242, 77));
+        assert_eq!((record.monitor_pid, record.monitor_inode), (4241, 76));
+        assert_eq!(record.network.mode, NetMode::Private);
+        assert_eq!(record.network.publish.len(), 2);
+        let written: serde_json::Value = serde_json::to_value(&record).unwrap();
+        assert_eq!(written, serde_json::from_str::<serde_json::Value>(STORED).unwrap());
     }
-}
-
-/// Seconds since the host booted.
-pub(super) fn since_boot() -> u64 {
-    u64::try_from(clock_gettime(ClockId::Boottime).tv_sec).unwrap_or(0)
-}
-
-/// Seconds since 1970.
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,0 +1,86 @@
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::{Deserialize, Serialize};
+
+use super::ports;
+use crate::config::{NetMode, Publish};
+
+/// Everything that the network of one run of a guest is made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Network {
+    /// Which network the guest has.
+    #[serde(with = "Mode")]
+    pub mode: NetMode,
+    /// Number of the Holm root on this host, 1 to 27.
+    pub instance: u8,
+    /// The guest's context id.
+    pub context: u32,
+    /// Name of the host's end, `hN-C`.
+    pub host_if: String,
+    /// The guest's address.
+    pub guest_v4: Ipv4Addr,
+    /// The guest's IPv6 address; `None` where the host has no IPv6.
+    pub guest_v6: Option<Ipv6Addr>,
+    /// The guest's IPv4 gateway.
+    pub gateway_v4: Ipv4Addr,
+    /// The guest's IPv6 gateway.
+    pub gateway_v6: Ipv6Addr,
+    /// Largest packet, bytes.
+    pub mtu: u32,
+    /// Ports of the host that lead to the guest.
+    #[serde(with = "ports::as_text")]
+    pub publish: Vec<Publish>,
+    /// Other guests may talk to this one, and it to them.
+    pub peers: bool,
+    /// The guest's name servers.
+    pub dns: Vec<IpAddr>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "NetMode", rename_all = "lowercase")]
+enum Mode {
+    Private,
+    None,
+    Host,
+}
+
+impl Network {
+    /// Interface index of the host's end. Fixed, so that one exchange with the kernel makes the pair and all that hangs on
+    /// it; and far above the indexes that kernels count up to, because CRIU restores a guest's interface with its index.
+    pub(crate) fn host_index(&self) -> u32 {
+        10_000_000 + u32::from(self.instance) * 100_000 + self.context
+    }
+
+    /// Interface index of `eth0`.
+    pub(crate) fn guest_index(&self) -> u32 {
+        self.host_index() + 50_000
+    }
+
+    fn mac(&self, end: u8) -> [u8; 6] {
+        let [_, _, high, low] = self.context.to_be_bytes();
+        [0x02, 0x68, end, self.instance, high, low]
+    }
+
+    /// Ethernet address of the host's end.
+    pub fn host_mac(&self) -> [u8; 6] {
+        self.mac(0x68)
+    }
+
+    /// Ethernet address of `eth0`, the same at every start.
+    pub fn guest_mac(&self) -> [u8; 6] {
+        self.mac(0x67)
+    }
+
+    /// The link-local address that the kernel would derive from [`Network::guest_mac`].
+    pub fn guest_link_local(&self) -> Ipv6Addr {
+        let mac = self.guest_mac();
+        let group = |high: u8, low: u8| u16::from_be_bytes([high, low]);
+        let last = [
+            group(mac[0] ^ 2, mac[1]),
+            group(mac[2], 0xff),
+            group(0xfe, mac[3]),
+            group(mac[4], mac[5]),
+        ];
+        Ipv6Addr::new(0xfe80, 0, 0, 0, last[0], last[1], last[2], last[3])
+    }
+}
