@@ -16,7 +16,7 @@ use rustix::thread::{
 use super::user::User;
 use super::{Command, Streams};
 use crate::config::Arch;
-use crate::process::{self, Guest, Step, drop_scheduling_boost, open_console, rlimits};
+use crate::process::{self, ChildEnd, Step, drop_scheduling_boost, open_console, rlimits};
 use crate::record::RunRecord;
 use crate::security;
 use crate::terminal::{Terminals, first_of};
@@ -52,12 +52,12 @@ impl Plan<'_> {
 }
 
 /// From the clone to exec; tells the parent what failed.
-pub fn run(plan: &Plan<'_>, parent: &Guest) -> ! {
+pub fn run(plan: &Plan<'_>, parent: &ChildEnd) -> ! {
     let (step, error) = enter(plan, parent);
     parent.fail(step, &error)
 }
 
-fn enter(plan: &Plan<'_>, parent: &Guest) -> (Step, io::Error) {
+fn enter(plan: &Plan<'_>, parent: &ChildEnd) -> (Step, io::Error) {
     match prepare(plan, parent) {
         Err(failure) => failure,
         Ok((user, env)) => (Step::Exec, execute(plan.command, &user, &env)),
@@ -66,7 +66,7 @@ fn enter(plan: &Plan<'_>, parent: &Guest) -> (Step, io::Error) {
 
 type Prepared = (User, BTreeMap<String, String>);
 
-fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error)> {
+fn prepare(plan: &Plan<'_>, parent: &ChildEnd) -> Result<Prepared, (Step, io::Error)> {
     let at = |step: Step| move |errno: rustix::io::Errno| (step, io::Error::from(errno));
     for tasks in &plan.tasks {
         rustix::io::write(tasks, b"0").map_err(at(Step::Cgroup))?;
@@ -99,9 +99,9 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
     move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))
         .map_err(at(Step::Join))?;
     drop(mounts);
-    set_thread_groups(&[]).map_err(at(Step::Ids))?;
-    set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(at(Step::Ids))?;
-    set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Ids))?;
+    set_thread_groups(&[]).map_err(at(Step::Credentials))?;
+    set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(at(Step::Credentials))?;
+    set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Credentials))?;
     umask(Mode::from_raw_mode(0o022));
     let _ = setsid();
     let user = user(plan.command, plan.state.ids.count).map_err(|error| (Step::User, error))?;
@@ -113,14 +113,14 @@ fn prepare(plan: &Plan<'_>, parent: &Guest) -> Result<Prepared, (Step, io::Error
         // As a login does: the user may open it again by its name.
         fchown(&terminal, Some(Uid::from_raw(user.uid)), None).map_err(at(Step::Console))?;
     }
-    folder(plan.command, &user).map_err(at(Step::Folder))?;
+    folder(plan.command, &user).map_err(at(Step::Directory))?;
     sys::reset_signals();
     let kernel = |step| move |error: security::Error| (step, error.into_kernel());
     let bound = security::bounding_set(&plan.state.security).map_err(kernel(Step::Capabilities))?;
     let filter = security::seccomp(&plan.state.security, plan.state.arch);
     security::install(&filter).map_err(kernel(Step::Filter))?;
     security::apply_caps(bound).map_err(kernel(Step::Capabilities))?;
-    become_user(&user).map_err(at(Step::Ids))?;
+    become_user(&user).map_err(at(Step::Credentials))?;
     let env = environment(plan.command, &user, plan.has_terminal());
     Ok((user, env))
 }

@@ -55,7 +55,7 @@ impl Command {
                 Error::Command { program: program.to_owned(), errno }
             }
             process::Error::NoUser => Error::User { user: or(&self.user, "root"), ids },
-            process::Error::Folder(source) => {
+            process::Error::Directory(source) => {
                 Error::Folder { folder: or(&self.folder, "/"), source }
             }
             error => error.into(),

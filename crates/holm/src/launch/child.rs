@@ -15,7 +15,7 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use super::{Error, Result, Spec};
 use crate::config::{Arch, NetMode, Security};
 use crate::net;
-use crate::process::{Guest, Step, open_console};
+use crate::process::{ChildEnd, Step, open_console};
 use crate::security;
 use crate::terminal::{Terminals, first_of};
 
@@ -88,7 +88,7 @@ impl Init {
 }
 
 /// The guest's side of a launch: from the clone to exec.
-pub fn run(spec: &Spec<'_>, launcher: &Guest, program: &Program) -> ! {
+pub fn run(spec: &Spec<'_>, launcher: &ChildEnd, program: &Program) -> ! {
     match prepare(spec, launcher, program) {
         Ok(never) => match never {},
         Err((step, error)) => launcher.fail(step, &error),
@@ -99,7 +99,7 @@ enum Never {}
 
 fn prepare(
     spec: &Spec<'_>,
-    launcher: &Guest,
+    launcher: &ChildEnd,
     program: &Program,
 ) -> std::result::Result<Never, (Step, io::Error)> {
     let init = &spec.init;
@@ -126,18 +126,18 @@ fn prepare(
     sys::reset_signals();
     let kernel = |step| move |error: security::Error| (step, error.into_kernel());
     security::install(&program.filter).map_err(kernel(Step::Filter))?;
-    launcher.wait_for_mounts();
+    launcher.wait_for_release();
 
-    set_thread_groups(&[]).map_err(at(Step::Ids))?;
-    set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(at(Step::Ids))?;
-    set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Ids))?;
+    set_thread_groups(&[]).map_err(at(Step::Credentials))?;
+    set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(at(Step::Credentials))?;
+    set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Credentials))?;
     if init.dies_with_launcher {
         // After the change of ids, which would have taken it back.
-        set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Step::Ids))?;
-        launcher.end_if_alone();
+        set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Step::Credentials))?;
+        launcher.end_if_orphaned();
     }
     sys::unshare(flags::NEWNS).map_err(|error| (Step::MountNamespace, error))?;
-    chdir(&init.folder).map_err(at(Step::Folder))?;
+    chdir(&init.folder).map_err(at(Step::Directory))?;
     cloexec_from(3).map_err(|error| (Step::Exec, error))?;
     let (terminals, keep) = match init.stdio {
         Stdio::Console { keep } => ([true; 3], keep),

@@ -43,7 +43,7 @@ use crate::cgroup::GuestCgroup;
 use crate::config::{BindMount, NetMode, Rlimit};
 use crate::net;
 use crate::pool::Pool;
-use crate::process::{self, Guest, GuestRoot, HostNamespaces, Launcher, channel, rlimits};
+use crate::process::{self, ChildEnd, GuestRoot, HostNamespaces, ParentEnd, channel, rlimits};
 use crate::record::{Ids, Network};
 use crate::rootfs::{self, Layers, Tree};
 use crate::step;
@@ -117,7 +117,7 @@ pub fn launch(spec: &Spec<'_>) -> Result<Running> {
     host.restore()?;
     step::done("return");
     let (pid, pidfd, launcher) = result?;
-    match launcher.let_go(&pidfd) {
+    match launcher.release(&pidfd) {
         Ok(console) => {
             step::done("exec");
             Ok(Running { pid, pidfd, console })
@@ -136,10 +136,10 @@ pub fn launch(spec: &Spec<'_>) -> Result<Running> {
 
 fn clone_and_assemble(
     spec: &Spec<'_>,
-    launcher: Launcher,
-    guest: Guest,
+    launcher: ParentEnd,
+    guest: ChildEnd,
     program: &Program,
-) -> Result<(i32, OwnedFd, Launcher)> {
+) -> Result<(i32, OwnedFd, ParentEnd)> {
     let guest_root = GuestRoot::assume(spec.ids.base)?;
     // The network's, which takes as long as everything else, init makes itself meanwhile.
     let wanted = flags::NEWUSER | flags::NEWPID | flags::NEWUTS | flags::NEWIPC;
@@ -162,7 +162,7 @@ fn clone_and_assemble(
         Ok(()) => Ok((pid, pidfd, launcher)),
         Err(error) => {
             end(&pidfd);
-            Err(error)
+            Err(launcher.reason().map_or(error, Error::from))
         }
     }
 }
@@ -173,7 +173,7 @@ fn end(init: &OwnedFd) {
     let _ = waitid(WaitId::PidFd(init.as_fd()), WaitIdOptions::EXITED);
 }
 
-fn assemble(spec: &Spec<'_>, launcher: &Launcher, pid: i32, init: BorrowedFd<'_>) -> Result<()> {
+fn assemble(spec: &Spec<'_>, launcher: &ParentEnd, pid: i32, init: BorrowedFd<'_>) -> Result<()> {
     (spec.record)(pid).map_err(Error::Record)?;
     process::map_ids(pid, spec.ids)?;
     step::done("id-maps");

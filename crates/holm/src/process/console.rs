@@ -4,14 +4,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use super::Guest;
+use super::ChildEnd;
 use crate::terminal::{Terminals, copy_size, is_master, slave};
 
 /// Opens a terminal of the guest's devpts in the place of the standard streams that `replaced` names (whose controlling
 /// terminal it becomes is for the program to say), as large as `like` from the beginning. All of it is opened in the
 /// guest's mount namespace: descriptors of another cannot be checkpointed.
 pub fn open_console(
-    parent: &Guest,
+    parent: &ChildEnd,
     replaced: Terminals,
     like: Option<BorrowedFd<'_>>,
 ) -> io::Result<(OwnedFd, OwnedFd)> {

@@ -28,9 +28,9 @@ pub enum Error {
     /// A command's user is not the guest's.
     #[error("the guest's /etc/passwd and /etc/group do not have what is wanted")]
     NoUser,
-    /// A command's folder is not to be had.
-    #[error("cannot change to the working folder")]
-    Folder(#[source] io::Error),
+    /// A command's working directory is not to be had.
+    #[error("cannot change to the working directory")]
+    Directory(#[source] io::Error),
     /// A command's process is there, but does not get as far as its program.
     #[error(
         "the command does not get as far as its program: the guest is frozen (`holm thaw`), \

@@ -8,16 +8,18 @@ mod console;
 mod credentials;
 mod error;
 mod identity;
+mod message;
 mod namespaces;
 pub(crate) mod rlimits;
 mod scheduling;
 
-pub(crate) use channel::{Guest, Launcher, Step, channel};
+pub(crate) use channel::{ChildEnd, ParentEnd, channel};
 pub(crate) use console::open_console;
 pub(crate) use credentials::GuestRoot;
 pub use error::Error;
 pub(crate) use error::exec_reason;
 pub(crate) use identity::{ended_within, inode, open, own_pid, runs};
+pub(crate) use message::Step;
 pub(crate) use namespaces::{
     HostNamespaces, PidNamespaceGuard, in_pid_namespace, leave_host, map_ids,
 };
