@@ -1,4 +1,3 @@
-use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,30 +7,12 @@ pub enum Error {
     /// The arguments are wrong, which is a fault of the caller, not of a person.
     #[error("usage: holm-import --root DIR --name NAME [--mirror URL] -- SOURCE ({0})")]
     Usage(&'static str),
-    /// Something of the source that a base must not or cannot hold.
-    #[error("{}: {reason}", path.display())]
-    Refused {
-        /// Where it is in the source.
-        path: PathBuf,
-        /// What it is, and what to do.
-        reason: String,
-    },
-    /// The source as a whole is of no use.
-    #[error("{what}: {reason}")]
-    Source {
-        /// The source.
-        what: String,
-        /// What is wrong with it, and what to do.
-        reason: String,
-    },
-    /// Another program failed.
-    #[error("{program} failed: {words}")]
-    Tool {
-        /// Its name.
-        program: &'static str,
-        /// The last it said.
-        words: String,
-    },
+    /// The source is of no use.
+    #[error("{0}: there are no files in it")]
+    Empty(String),
+    /// The source cannot be read, or its content not be stored.
+    #[error(transparent)]
+    Image(#[from] holm_image::Error),
     /// The store.
     #[error(transparent)]
     Store(#[from] holm::store::Error),
@@ -59,26 +40,25 @@ impl Error {
         move |source| Self::Io { what, path: path.to_owned(), source: source.into() }
     }
 
-    /// For what is refused at `path` of the source.
-    pub fn refused(path: impl AsRef<OsStr>, reason: impl Into<String>) -> Self {
-        Self::Refused { path: PathBuf::from(path.as_ref()), reason: reason.into() }
-    }
-
-    /// For a source that is of no use.
-    pub fn source(what: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::Source { what: what.into(), reason: reason.into() }
-    }
-
-    /// Whether the disk, or a quota on it, is full.
-    pub fn is_full(&self) -> bool {
-        let mut error: Option<&dyn std::error::Error> = Some(self);
-        while let Some(e) = error {
-            let kind = e.downcast_ref::<io::Error>().map(io::Error::kind);
-            if matches!(kind, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)) {
-                return true;
-            }
-            error = e.source();
+    /// The error with its causes, and what to do when the disk is full.
+    pub fn to_text(&self) -> String {
+        let mut text = self.to_string();
+        let mut full = false;
+        let mut cause = std::error::Error::source(self);
+        while let Some(e) = cause {
+            text = format!("{text}: {e}");
+            full |= e.downcast_ref::<io::Error>().is_some_and(is_full);
+            cause = e.source();
         }
-        false
+        if full {
+            text += "; nothing was kept: free some space, \
+                     or put the Holm root on a larger disk (--root)";
+        }
+        text
     }
+}
+
+/// Whether the disk, or a quota on it, is full.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -18,6 +18,11 @@ impl Report {
         Self { last: None }
     }
 
+    /// What is to hear of one phase.
+    pub fn of(&mut self, phase: Phase) -> impl FnMut(u64, Option<u64>, &str) {
+        move |done, total, note| self.step(phase, done, total, note)
+    }
+
     /// Says it, unless something was said of this phase a moment ago.
     pub fn step(&mut self, phase: Phase, done: u64, total: Option<u64>, note: &str) {
         let recent = self.last.is_some_and(|(p, at)| p == phase && at.elapsed() < INTERVAL);

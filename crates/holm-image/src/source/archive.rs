@@ -6,82 +6,77 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::error::{Error, Result};
-use crate::folder::device;
-use crate::objects::{Body, Objects, PIECE};
-use crate::report::Report;
-use crate::tar::{self, Header, Reader};
-use crate::tree::{Content, Tree};
 use composefs::tree::{LeafContent, Stat};
 use flate2::bufread::MultiGzDecoder;
-use holm::store::Phase;
 use liblzma::bufread::XzDecoder;
+
+use super::Progress;
+use crate::error::{Error, Result};
+use crate::objects::{Body, Objects, PIECE};
+use crate::tar::{self, Entry, Reader};
+use crate::tree::{Content, Tree, device};
 
 /// The longest file, of ext4; in the image one of 2^63 bytes, which costs an archive nothing, would take megabytes.
 const FILE_MAX: u64 = 16 << 40;
 
-/// Reads an archive into a tree.
-pub struct Unpack<'a> {
-    pub tree: &'a mut Tree,
-    pub objects: &'a mut Objects,
-    pub report: &'a mut Report,
-}
-
-impl Unpack<'_> {
-    /// Takes the archive `file`, which people know as `name`.
-    pub fn run(&mut self, file: File, name: &str) -> Result<()> {
-        let total = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
-        let counted = Counted { file, count: std::rc::Rc::default() };
-        let count = counted.count.clone();
-        let failed =
-            |e: io::Error| Error::Io { what: "read the archive", path: name.into(), source: e };
-        let mut archive = Reader::new(decompress(counted, name)?);
-        let mut found = false;
-        while let Some(header) = archive.next().map_err(failed)? {
-            let mut step = |note: &str| self.report.step(Phase::Read, count.get(), total, note);
-            step(&String::from_utf8_lossy(&header.path));
-            take(self.tree, self.objects, &header, &mut archive, &mut step)?;
-            found = true;
-        }
-        if !found {
-            return Err(Error::source(name, "the archive is empty"));
-        }
-        archive.drain().map_err(failed)
+/// Reads the archive `file`, which people know as `name`.
+pub fn read(
+    file: File,
+    name: &str,
+    tree: &mut Tree,
+    objects: &mut Objects,
+    progress: &mut Progress<'_>,
+) -> Result<()> {
+    let total = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
+    let counted = Counted { file, count: std::rc::Rc::default() };
+    let count = counted.count.clone();
+    let failed =
+        |e: io::Error| Error::Io { what: "read the archive", path: name.into(), source: e };
+    let mut archive = Reader::new(decompress(counted, name)?);
+    let mut found = false;
+    while let Some(entry) = archive.next_entry().map_err(failed)? {
+        let mut step = |note: &str| progress(count.get(), total, note);
+        step(&String::from_utf8_lossy(&entry.path));
+        take(tree, objects, &entry, &mut archive, &mut step)?;
+        found = true;
     }
+    if !found {
+        return Err(Error::source(name, "the archive is empty"));
+    }
+    archive.drain().map_err(failed)
 }
 
 /// Takes one entry of the archive, whose data comes from `data`.
 fn take(
     tree: &mut Tree,
     objects: &mut Objects,
-    header: &Header,
+    entry: &Entry,
     data: &mut impl Read,
     step: &mut impl FnMut(&str),
 ) -> Result<()> {
-    let path = header.path.as_slice();
-    let shown = OsStr::from_bytes(path);
+    let path = entry.path.as_slice();
     let id = |number: u64| {
         u32::try_from(number)
-            .map_err(|_| Error::refused(shown, format!("its owner {number} is no user id")))
+            .map_err(|_| Error::refused(path, format!("its owner {number} is no user id")))
     };
     let stat = || -> Result<Stat> {
         Ok(Stat {
-            st_mode: header.mode,
-            st_uid: id(header.uid)?,
-            st_gid: id(header.gid)?,
-            st_mtim_sec: header.mtime.0,
-            st_mtim_nsec: header.mtime.1,
-            xattrs: header.pax.xattrs(path)?,
+            st_mode: entry.mode,
+            st_uid: id(entry.uid)?,
+            st_gid: id(entry.gid)?,
+            st_mtim_sec: entry.mtime.0,
+            st_mtim_nsec: entry.mtime.1,
+            xattrs: entry.pax.xattrs(path)?,
         })
     };
-    let content: Content = match header.kind {
+    let content: Content = match entry.kind {
         b'0' => {
             let mut body = objects.body();
-            copy(data, header, &mut body, step)?;
+            copy(data, entry, &mut body, step)?;
             LeafContent::Regular(body.end()?)
         }
-        b'1' => return hard_link(tree, path, &header.link),
-        b'2' => LeafContent::Symlink(OsStr::from_bytes(&header.link).into()),
+        b'1' => return hard_link(tree, path, &entry.link),
+        b'2' => LeafContent::Symlink(OsStr::from_bytes(&entry.link).into()),
         b'3' | b'4' => return Err(device(path)),
         b'5' => return tree.folder(path, stat()?),
         b'6' => LeafContent::Fifo,
@@ -90,7 +85,7 @@ fn take(
         kind => {
             let kind = char::from(kind);
             let reason = format!("an archive entry of type `{kind}`, which Holm does not know");
-            return Err(Error::refused(shown, reason));
+            return Err(Error::refused(path, reason));
         }
     };
     tree.file(path, stat()?, content).map(drop)
@@ -102,7 +97,7 @@ fn hard_link(tree: &mut Tree, path: &[u8], target: &[u8]) -> Result<()> {
             "a hard link to {}, which does not come before it in the archive",
             OsStr::from_bytes(target).display()
         );
-        return Err(Error::refused(OsStr::from_bytes(path), reason));
+        return Err(Error::refused(path, reason));
     };
     tree.link(path, id)
 }
@@ -110,11 +105,11 @@ fn hard_link(tree: &mut Tree, path: &[u8], target: &[u8]) -> Result<()> {
 /// Copies an entry's data, its holes as holes.
 fn copy(
     data: &mut impl Read,
-    header: &Header,
+    entry: &Entry,
     body: &mut Body<'_>,
     step: &mut impl FnMut(&str),
 ) -> Result<()> {
-    let shown = Path::new(OsStr::from_bytes(&header.path));
+    let shown = Path::new(OsStr::from_bytes(&entry.path));
     let failed = || Error::io("read from the archive", shown);
     let note = shown.to_string_lossy();
     let mut buffer = vec![0; PIECE];
@@ -125,7 +120,7 @@ fn copy(
         step(&note);
         Ok(n as u64)
     };
-    let Some(map) = &header.sparse else {
+    let Some(map) = &entry.sparse else {
         while piece(PIECE as u64, body)? > 0 {}
         return Ok(());
     };
@@ -134,7 +129,7 @@ fn copy(
             "a file of {} bytes, of which a base holds {FILE_MAX} at most; leave it out of the archive",
             map.size
         );
-        return Err(Error::refused(shown, reason));
+        return Err(Error::refused(&entry.path, reason));
     }
     let mut at = 0;
     for &(offset, length) in &map.data {
@@ -168,7 +163,7 @@ fn decompress(file: Counted, name: &str) -> Result<Box<dyn Read>> {
             ));
         }
         [] => return Err(Error::source(name, "there is nothing in it")),
-        plain if plain.len() >= 512 && !looks_like_tar(&plain[..512]) => {
+        plain if plain.first_chunk().is_some_and(|block| !looks_like_tar(block)) => {
             return Err(Error::source(
                 name,
                 "it is neither a tar archive nor one compressed with gzip, xz or zstd",
@@ -179,7 +174,7 @@ fn decompress(file: Counted, name: &str) -> Result<Box<dyn Read>> {
 }
 
 /// Whether `block` begins an archive, or is the end of an empty one.
-fn looks_like_tar(block: &[u8]) -> bool {
+fn looks_like_tar(block: &[u8; tar::BLOCK]) -> bool {
     tar::is_header(block) || block.iter().all(|b| *b == 0)
 }
 

@@ -11,60 +11,57 @@ use std::path::Path;
 use composefs::fsverity::Sha256HashValue;
 use composefs::generic_tree::LeafId;
 use composefs::tree::{LeafContent, RegularFile, Stat};
-use holm::store::Phase;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, SeekFrom, Statx, StatxFlags, lgetxattr, llistxattr,
     openat, readlinkat, seek, statx,
 };
 use rustix::io::Errno;
 
+use super::Progress;
 use crate::error::{Error, Result};
 use crate::objects::{Objects, PIECE};
-use crate::report::Report;
-use crate::tree::Tree;
+use crate::tree::{Tree, device};
 use crate::xattrs::{self, Xattrs};
 
-/// Reads a folder into a tree.
-pub struct Scan<'a> {
-    pub tree: &'a mut Tree,
-    pub objects: &'a mut Objects,
-    pub report: &'a mut Report,
-    /// Folders of the root that are taken without what is in them.
-    pub empty: &'a [&'a str],
+/// Reads the folder `root`. What is mounted in it is left out, its mountpoints are empty; so are the
+/// folders of the root that `empty` names.
+pub fn read(
+    root: &Path,
+    empty: &[&str],
+    tree: &mut Tree,
+    objects: &mut Objects,
+    progress: &mut Progress<'_>,
+) -> Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let fd = openat(CWD, root, flags, Mode::empty()).map_err(Error::io("open", root))?;
+    let stat = stat(&fd, c"").map_err(Error::io("look at", root))?;
+    let xattrs = read_xattrs(b".", format!("/proc/self/fd/{}/.", fd.as_raw_fd()))?;
+    tree.folder(b"", to_stat(&stat, xattrs))?;
+    let mut scan = Scan {
+        tree,
+        objects,
+        progress,
+        empty,
+        links: HashMap::new(),
+        done: 0,
+        buffer: vec![0; PIECE],
+    };
+    scan.folder(&fd.into(), &mut Vec::new(), stat.stx_mnt_id)
+}
+
+/// A folder that is being read.
+struct Scan<'a, 'p> {
+    tree: &'a mut Tree,
+    objects: &'a mut Objects,
+    progress: &'a mut Progress<'p>,
+    empty: &'a [&'a str],
     /// Files with several names, by device and inode.
     links: HashMap<(u32, u32, u64), LeafId>,
     done: u64,
     buffer: Vec<u8>,
 }
 
-impl<'a> Scan<'a> {
-    pub fn new(
-        tree: &'a mut Tree,
-        objects: &'a mut Objects,
-        report: &'a mut Report,
-        empty: &'a [&'a str],
-    ) -> Self {
-        Self {
-            tree,
-            objects,
-            report,
-            empty,
-            links: HashMap::new(),
-            done: 0,
-            buffer: vec![0; PIECE],
-        }
-    }
-
-    /// Takes the folder `root`. What is mounted in it is left out, its mountpoints are empty.
-    pub fn run(&mut self, root: &Path) -> Result<()> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = openat(CWD, root, flags, Mode::empty()).map_err(Error::io("open", root))?;
-        let stat = stat(&fd, c"").map_err(Error::io("look at", root))?;
-        let xattrs = read_xattrs(b".", format!("/proc/self/fd/{}/.", fd.as_raw_fd()))?;
-        self.tree.folder(b"", to_stat(&stat, xattrs))?;
-        self.folder(&fd.into(), &mut Vec::new(), stat.stx_mnt_id)
-    }
-
+impl Scan<'_, '_> {
     fn folder(&mut self, fd: &File, path: &mut Vec<u8>, mount: u64) -> Result<()> {
         let mut names = Vec::new();
         let listing = Dir::read_from(fd).and_then(|dir| {
@@ -166,17 +163,10 @@ impl<'a> Scan<'a> {
                 body.data(&self.buffer[..n])?;
                 at += n as u64;
                 self.done += n as u64;
-                self.report.step(Phase::Read, self.done, None, &note);
+                (self.progress)(self.done, None, &note);
             }
         }
     }
-}
-
-/// The error about a device node at `path`.
-pub fn device(path: &[u8]) -> Error {
-    let reason = "a device node; a guest gets its devices from Holm, so leave it out of the source \
-                  (`tar --exclude=./dev/*`)";
-    Error::refused(OsStr::from_bytes(path), reason)
 }
 
 fn open(dir: &File, name: &CStr, flags: OFlags) -> rustix::io::Result<File> {

@@ -10,6 +10,7 @@ const HASH: usize = 32;
 const ZEROS: [u8; BLOCK] = [0; BLOCK];
 
 /// Computes a digest from data as it comes.
+#[derive(Debug)]
 pub struct Hasher {
     /// The last, unfinished block of data.
     partial: Vec<u8>,
@@ -19,17 +20,26 @@ pub struct Hasher {
     len: u64,
 }
 
+impl Default for Hasher {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Hasher {
+    /// Of no data.
     pub fn new() -> Self {
         let zero = sha256(&ZEROS);
         Self { partial: Vec::with_capacity(BLOCK), levels: Vec::new(), zero, len: 0 }
     }
 
     /// Bytes hashed so far.
+    #[expect(clippy::len_without_is_empty, reason = "a length, not a collection")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
+    /// Goes on with `data`.
     pub fn data(&mut self, mut data: &[u8]) {
         self.len += data.len() as u64;
         if !self.partial.is_empty() {
@@ -102,6 +112,7 @@ impl Hasher {
         }
     }
 
+    /// The digest.
     pub fn finish(mut self) -> [u8; HASH] {
         if !self.partial.is_empty() {
             self.partial.resize(BLOCK, 0);

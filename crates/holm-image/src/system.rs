@@ -1,4 +1,4 @@
-//! What kind of system a tree is.
+//! What kind of system a tree holds.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,28 +23,34 @@ const INITS: [&str; 4] =
 /// What was found out about a tree.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct System {
+    /// Path of the init it brings.
     pub init: Option<String>,
+    /// What that is: "systemd 257", "sysvinit", "openrc", "runit".
     pub kind: Option<String>,
+    /// `PRETTY_NAME` of its os-release.
     pub os: Option<String>,
+    /// The machine its programs are for, as `uname -m` names it; empty when it holds none.
     pub arch: String,
 }
 
-/// Looks at the tree.
-pub fn detect(tree: &Tree, objects: &Objects) -> System {
-    let view = View { tree, objects };
-    let init = INITS.iter().find_map(|path| Some((path, view.program(path)?)));
-    let os = ["/etc/os-release", "/usr/lib/os-release"].iter().find_map(|p| view.text(p));
-    let arch = init
-        .as_ref()
-        .into_iter()
-        .map(|(_, real)| real.as_str())
-        .chain(["/bin/sh", "/bin/busybox", "/usr/bin/env"])
-        .find_map(|path| elf::machine(&view.read(path)?));
-    System {
-        kind: init.as_ref().and_then(|(_, real)| view.kind(real)),
-        init: init.map(|(path, _)| (*path).to_owned()),
-        os: os.and_then(|text| pretty_name(&text)),
-        arch: arch.unwrap_or_default().to_owned(),
+impl System {
+    /// Looks at the tree, and at the bodies in `objects`.
+    pub fn detect(tree: &Tree, objects: &Objects) -> Self {
+        let view = View { tree, objects };
+        let init = INITS.iter().find_map(|path| Some((path, view.program(path)?)));
+        let os = ["/etc/os-release", "/usr/lib/os-release"].iter().find_map(|p| view.text(p));
+        let arch = init
+            .as_ref()
+            .into_iter()
+            .map(|(_, real)| real.as_str())
+            .chain(["/bin/sh", "/bin/busybox", "/usr/bin/env"])
+            .find_map(|path| elf::machine(&view.read(path)?));
+        Self {
+            kind: init.as_ref().and_then(|(_, real)| view.kind(real)),
+            init: init.map(|(path, _)| (*path).to_owned()),
+            os: os.and_then(|text| pretty_name(&text)),
+            arch: arch.unwrap_or_default().to_owned(),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use composefs::tree::{Directory, FileSystem, Inode, Leaf, LeafContent, Stat};
 use crate::error::{Error, Result};
 
 /// What a file that is no folder holds.
-pub type Content = LeafContent<Sha256HashValue>;
+pub(crate) type Content = LeafContent<Sha256HashValue>;
 
 /// The longest name of one file, as everywhere on Linux.
 const NAME_MAX: usize = 255;
@@ -22,18 +22,26 @@ const PATH_MAX: usize = 4095;
 /// The composefs writer visits the tree recursively, so its depth needs a bound.
 const DEPTH_MAX: usize = 1000;
 
-/// All files of a base.
+/// All files of a base but the bodies of long ones, which are [`Objects`](crate::Objects).
+#[derive(Debug)]
 pub struct Tree {
     fs: FileSystem<Sha256HashValue>,
 }
 
+impl Default for Tree {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Tree {
+    /// An empty root folder.
     pub fn new() -> Self {
         Self { fs: FileSystem::new(directory_stat()) }
     }
 
     /// Adds a folder, or gives one that is there its metadata.
-    pub fn folder(&mut self, path: &[u8], stat: Stat) -> Result<()> {
+    pub(crate) fn folder(&mut self, path: &[u8], stat: Stat) -> Result<()> {
         let parts = split(path)?;
         let Some((name, parents)) = parts.split_last() else {
             self.fs.set_root_stat(stat);
@@ -41,23 +49,20 @@ impl Tree {
         };
         let parent = self.parent(path, parents)?;
         if let Some(Inode::Leaf(..)) = parent.lookup(name) {
-            return Err(Error::refused(
-                OsStr::from_bytes(path),
-                "it is a file and a folder at once",
-            ));
+            return Err(Error::refused(path, "it is a file and a folder at once"));
         }
         parent.merge(name, Inode::Directory(Box::new(Directory::new(stat))));
         Ok(())
     }
 
     /// Adds something that is no folder; what had the name before is replaced, as tar does.
-    pub fn file(&mut self, path: &[u8], stat: Stat, content: Content) -> Result<LeafId> {
+    pub(crate) fn file(&mut self, path: &[u8], stat: Stat, content: Content) -> Result<LeafId> {
         if let LeafContent::Symlink(target) = &content
             && !(1..=PATH_MAX).contains(&target.len())
         {
             let reason =
                 format!("a link to a path of {} bytes; Linux has 1 to {PATH_MAX}", target.len());
-            return Err(Error::refused(OsStr::from_bytes(path), reason));
+            return Err(Error::refused(path, reason));
         }
         let id = self.fs.push_leaf(stat, content);
         self.link(path, id)?;
@@ -65,9 +70,9 @@ impl Tree {
     }
 
     /// Gives a file a further name.
-    pub fn link(&mut self, path: &[u8], id: LeafId) -> Result<()> {
+    pub(crate) fn link(&mut self, path: &[u8], id: LeafId) -> Result<()> {
         let parts = split(path)?;
-        let both = || Error::refused(OsStr::from_bytes(path), "it is a file and a folder at once");
+        let both = || Error::refused(path, "it is a file and a folder at once");
         let (name, parents) = parts.split_last().ok_or_else(both)?;
         let parent = self.parent(path, parents)?;
         if let Some(Inode::Directory(_)) = parent.lookup(name) {
@@ -78,7 +83,7 @@ impl Tree {
     }
 
     /// The file at `path`, for a hard link to it.
-    pub fn find(&self, path: &[u8]) -> Option<LeafId> {
+    pub(crate) fn find(&self, path: &[u8]) -> Option<LeafId> {
         let parts = split(path).ok()?;
         let (name, parents) = parts.split_last()?;
         let mut dir = &self.fs.root;
@@ -89,12 +94,12 @@ impl Tree {
     }
 
     /// What a hard link shares.
-    pub fn leaf(&self, id: LeafId) -> &Leaf<Sha256HashValue> {
+    pub(crate) fn leaf(&self, id: LeafId) -> &Leaf<Sha256HashValue> {
         &self.fs.leaves[id.0]
     }
 
     /// The root folder.
-    pub fn root(&self) -> &Directory<Sha256HashValue> {
+    pub(crate) fn root(&self) -> &Directory<Sha256HashValue> {
         &self.fs.root
     }
 
@@ -135,12 +140,10 @@ impl Tree {
                 }
                 Some(Inode::Leaf(..)) => {
                     let reason = format!("it lies below {}, which is not a folder", part.display());
-                    return Err(Error::refused(OsStr::from_bytes(path), reason));
+                    return Err(Error::refused(path, reason));
                 }
             }
-            dir = dir
-                .get_directory_mut(part)
-                .map_err(|e| Error::refused(OsStr::from_bytes(path), e.to_string()))?;
+            dir = dir.get_directory_mut(part).map_err(|e| Error::refused(path, e.to_string()))?;
         }
         Ok(dir)
     }
@@ -160,7 +163,7 @@ fn directory_stat() -> Stat {
 
 /// The names that lead from the root to `path`; a leading `/` and `.` are nothing.
 fn split(path: &[u8]) -> Result<Vec<&OsStr>> {
-    let refused = |reason: &str| Err(Error::refused(OsStr::from_bytes(path), reason));
+    let refused = |reason: &str| Err(Error::refused(path, reason));
     let parts = path.split(|b| *b == b'/').filter(|part| !part.is_empty() && *part != b".");
     let parts: Vec<&OsStr> = parts.map(OsStr::from_bytes).collect();
     if parts.iter().any(|part| *part == "..") {
@@ -176,4 +179,11 @@ fn split(path: &[u8]) -> Result<Vec<&OsStr>> {
         return refused("a name is longer than 255 bytes");
     }
     Ok(parts)
+}
+
+/// The error about a device node at `path`.
+pub(crate) fn device(path: &[u8]) -> Error {
+    let reason = "a device node; a guest gets its devices from Holm, so leave it out of the source \
+                  (`tar --exclude=./dev/*`)";
+    Error::refused(path, reason)
 }

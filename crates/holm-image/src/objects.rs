@@ -19,10 +19,11 @@ use crate::error::{Error, Result};
 use crate::verity::Hasher;
 
 /// Read and written in pieces of this size; a body that fits is not written if it is there already.
-pub const PIECE: usize = 1 << 20;
+pub(crate) const PIECE: usize = 1 << 20;
 const BLOCK: usize = 4096;
 
-/// The store, and the bodies that this import adds to it.
+/// The store, and the bodies that are added to it.
+#[derive(Debug)]
 pub struct Objects {
     store: PathBuf,
     stage: PathBuf,
@@ -44,13 +45,13 @@ impl Objects {
     }
 
     /// Begins a body.
-    pub fn body(&mut self) -> Body<'_> {
+    pub(crate) fn body(&mut self) -> Body<'_> {
         self.buffer.clear();
         Body { objects: self, hasher: Hasher::new(), file: None, at: 0 }
     }
 
     /// Where the contents of a body are now.
-    pub fn path(&self, id: &Sha256HashValue) -> PathBuf {
+    pub(crate) fn path(&self, id: &Sha256HashValue) -> PathBuf {
         let name = id.to_object_pathname();
         let store = self.store.join(&name);
         if store.exists() { store } else { self.stage.join(name.replace('/', "")) }
@@ -122,7 +123,8 @@ impl Objects {
 }
 
 /// A body that is being written.
-pub struct Body<'a> {
+#[derive(Debug)]
+pub(crate) struct Body<'a> {
     objects: &'a mut Objects,
     hasher: Hasher,
     file: Option<File>,
@@ -131,7 +133,8 @@ pub struct Body<'a> {
 }
 
 impl Body<'_> {
-    pub fn data(&mut self, data: &[u8]) -> Result<()> {
+    /// Goes on with `data`.
+    pub(crate) fn data(&mut self, data: &[u8]) -> Result<()> {
         self.hasher.data(data);
         if self.objects.buffer.len() + data.len() > PIECE {
             self.spill()?;
@@ -141,7 +144,7 @@ impl Body<'_> {
     }
 
     /// Goes on with `count` zeros, which take no space.
-    pub fn hole(&mut self, count: u64) -> Result<()> {
+    pub(crate) fn hole(&mut self, count: u64) -> Result<()> {
         if count < PIECE as u64 {
             let zeros = [0; BLOCK];
             let mut left = usize::try_from(count).unwrap_or(0);
@@ -159,7 +162,7 @@ impl Body<'_> {
     }
 
     /// Ends the body and says how the image refers to it.
-    pub fn end(mut self) -> Result<RegularFile<Sha256HashValue>> {
+    pub(crate) fn end(mut self) -> Result<RegularFile<Sha256HashValue>> {
         let size = self.hasher.len();
         if size <= INLINE_CONTENT_MAX_V0 as u64 {
             return Ok(RegularFile::Inline(self.objects.buffer.as_slice().into()));

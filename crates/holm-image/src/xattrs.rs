@@ -35,19 +35,18 @@ pub fn take(xattrs: &mut Xattrs, path: &[u8], name: &[u8], value: &[u8]) -> Resu
             "it has the attribute {shown}, which overlayfs would obey; \
              import a mounted tree, not a layer of an overlay, or remove it with `setfattr -x`"
         );
-        return Err(Error::refused(OsStr::from_bytes(path), reason));
+        return Err(Error::refused(path, reason));
     }
     let value = if name == b"security.capability" {
-        plain_capability(value).ok_or_else(|| {
-            Error::refused(OsStr::from_bytes(path), format!("its {shown} is damaged"))
-        })?
+        plain_capability(value)
+            .ok_or_else(|| Error::refused(path, format!("its {shown} is damaged")))?
     } else {
         value.to_vec()
     };
     xattrs.insert(OsStr::from_bytes(name).into(), value.into());
     check(xattrs, name).map_err(|what| {
         let reason = format!("{what}; remove it with `setfattr -x`, or `tar --xattrs-exclude`");
-        Error::refused(OsStr::from_bytes(path), reason)
+        Error::refused(path, reason)
     })
 }
 

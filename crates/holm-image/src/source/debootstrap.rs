@@ -5,11 +5,8 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use holm::store::Phase;
-
-use crate::apt;
+use super::{Progress, apt};
 use crate::error::{Error, Result};
-use crate::report::Report;
 
 /// Folders that are taken empty: mmdebstrap leaves device nodes in /dev, and the others hold
 /// nothing that lasts.
@@ -25,19 +22,19 @@ const INIT: &str = "systemd-sysv";
 const OTHER_INITS: [&str; 3] = ["sysvinit-core", "runit-init", "openrc"];
 
 /// Installs `suite` into a new folder below `stage` and returns that.
-pub fn run(
+pub fn install(
     stage: &Path,
     suite: &str,
     packages: &[String],
     mirror: Option<&str>,
-    report: &mut Report,
+    progress: &mut Progress<'_>,
 ) -> Result<PathBuf> {
     let root = stage.join("root");
     let sources = match mirror {
         Some(mirror) => vec![format!("deb {mirror} {suite} main")],
         None => apt::sources(suite)?,
     };
-    install(&root, suite, &include(packages), &sources, report)?;
+    mmdebstrap(&root, suite, &include(packages), &sources, progress)?;
     tidy(&root)?;
     Ok(root)
 }
@@ -61,12 +58,12 @@ fn include(packages: &[String]) -> String {
 
 /// Runs mmdebstrap, in mount and process namespaces of its own: what it mounts is never seen on the
 /// host, and everything it started ends when this process does, however that ends.
-fn install(
+fn mmdebstrap(
     root: &Path,
     suite: &str,
     include: &str,
     sources: &[String],
-    report: &mut Report,
+    progress: &mut Progress<'_>,
 ) -> Result<()> {
     let mut command = Command::new("setpriv");
     command
@@ -100,7 +97,7 @@ fn install(
             let line = String::from_utf8_lossy(&line).trim().to_owned();
             if let Some(step) = line.strip_prefix("I: ") {
                 steps += 1;
-                report.step(Phase::Install, steps, None, step);
+                progress(steps, None, step);
             } else if !line.is_empty() {
                 words.push(line);
             }
@@ -110,7 +107,7 @@ fn install(
     if status.success() {
         return Ok(());
     }
-    Err(Error::Tool { program: "mmdebstrap", words: reason(&words) })
+    Err(Error::Tool { program: "mmdebstrap", message: reason(&words) })
 }
 
 /// Of what mmdebstrap and apt said, the lines that tell a person what is wrong.

@@ -64,8 +64,8 @@ const FILES: [(&str, u32, &str); 9] = [
     ("var/www/index.html", 0o644, "It works.\n"),
 ];
 
-/// Builds the tree.
-pub fn run(tree: &mut Tree, objects: &mut Objects) -> Result<()> {
+/// Reads the host's busybox: the tree that it makes a system of.
+pub fn read(tree: &mut Tree, objects: &mut Objects) -> Result<()> {
     let path = find()?;
     let mut file = File::open(&path).map_err(Error::io("open", &path))?;
     let time = file.metadata().map_err(Error::io("look at", &path))?.mtime();
@@ -129,7 +129,7 @@ fn applets(path: &Path) -> Result<Vec<String>> {
     if applets.is_empty() {
         return Err(Error::Tool {
             program: "busybox --list-full",
-            words: "it lists nothing".into(),
+            message: "it lists nothing".into(),
         });
     }
     Ok(applets)
