@@ -128,9 +128,9 @@ fn words_of_other_tools_name_ours() {
 fn wrong_usage() {
     refused(&["start"], &["<NAME|--all|--autostart>"]);
     refused(&["start", "--all", "web"], &["cannot be used with"]);
-    refused(&["stop", "--timeout", "5d", "web"], &["\"d\" is no unit of time"]);
+    refused(&["stop", "--timeout", "5d", "web"], &["\"d\" is not a unit of time"]);
     refused(&["ls", "--frob"], &["--frob"]);
-    refused(&["kill", "--signal", "FOO", "web"], &["\"FOO\" is no signal"]);
+    refused(&["kill", "--signal", "FOO", "web"], &["\"FOO\" is not a signal"]);
     refused(&["rename", "web"], &["<NEW>"]);
     refused(&["set", "web"], &["<KEY=VALUE>"]);
     refused(&["ls", "--color", "blue"], &["blue"]);
@@ -146,7 +146,7 @@ fn settings_on_the_command_line_are_checked() {
         (&["--set", "memory.limt=1G"], "did you mean memory.limit?"),
         (&["--set", "memory.limit"], "write KEY=VALUE"),
         (&["-m", "1MB"], "write 1M (1024)"),
-        (&["--cpu", "half"], "is no unit of CPU time"),
+        (&["--cpu", "half"], "is not a unit of CPU time"),
         (&["-p", "80"], "names only one port"),
         (&["-v", "/a:b"], "not an absolute path"),
         (&["-e", "A"], "write NAME=VALUE"),

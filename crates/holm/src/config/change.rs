@@ -1,10 +1,10 @@
-//! A change to a `guest.toml`, as people type it.
+//! Changes to a `guest.toml`, as typed on a command line.
 
 use std::fmt;
 
 use super::error::Error;
 
-/// One change, as people type it: `key=value`, `key+=value`, `key-=value`, or the removal of a key.
+/// One change: `key=value`, `key+=value`, `key-=value`, or the removal of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Dotted name.
@@ -16,20 +16,20 @@ pub struct Change {
 /// What to do with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
-    /// Give it this value. A list's items stand between commas, or in TOML's brackets.
+    /// Give it this value. The items of a list are separated by commas, or form a TOML array.
     Set(String),
     /// Give a list these items.
     Items(Vec<String>),
-    /// Put one more item into a list.
+    /// Add an item to a list.
     Add(String),
-    /// Take an item out of a list.
+    /// Remove an item from a list.
     Remove(String),
-    /// Back to the default.
+    /// Reset it to the default.
     Unset,
 }
 
 impl Change {
-    /// Reads `key=value`, `key+=value` or `key-=value`. Key and value are checked when it is applied.
+    /// Reads `key=value`, `key+=value` or `key-=value`. Applying it checks key and value.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let Some((left, value)) = text.split_once('=') else {
             let message = "write KEY=VALUE, KEY+=VALUE or KEY-=VALUE".to_owned();
@@ -44,22 +44,22 @@ impl Change {
         Ok(Self { key: key.trim().to_owned(), op })
     }
 
-    /// Gives `key` a value.
+    /// Sets `key` to a value.
     pub fn set(key: &str, value: &str) -> Self {
         Self { key: key.to_owned(), op: Op::Set(value.to_owned()) }
     }
 
-    /// Gives the list `key` these items.
+    /// Sets the list `key` to these items.
     pub fn items(key: &str, items: &[String]) -> Self {
         Self { key: key.to_owned(), op: Op::Items(items.to_vec()) }
     }
 
-    /// Puts an item into the list `key`.
+    /// Adds an item to the list `key`.
     pub fn add(key: &str, value: &str) -> Self {
         Self { key: key.to_owned(), op: Op::Add(value.to_owned()) }
     }
 
-    /// Puts `key`, or a group of keys, back to its default.
+    /// Resets `key`, or a group of keys, to its default.
     pub fn unset(key: &str) -> Self {
         Self { key: key.to_owned(), op: Op::Unset }
     }

@@ -1,11 +1,11 @@
-//! What no key alone can tell: contradictions, and what must be there.
+//! Checks that concern several keys: contradictions, and what must be set.
 
 use std::collections::HashSet;
 
 use super::entry::Entry;
 use super::types::{Arch, Config, Init, NetMode};
 
-/// A contradiction, put at a key and at an item of its list.
+/// A contradiction, reported at a key and at an item of its list.
 pub(super) struct Conflict {
     pub key: String,
     pub item: Option<usize>,
@@ -16,7 +16,7 @@ fn conflict(key: impl Into<String>, message: impl Into<String>) -> Conflict {
     Conflict { key: key.into(), item: None, message: message.into() }
 }
 
-/// Checks the whole, and settles what depends on several keys.
+/// Checks a config as a whole, and sets what depends on several keys.
 pub(super) fn check(config: &mut Config, entries: &[Entry]) -> Result<(), Conflict> {
     let given = |key: &str| entries.iter().any(|entry| entry.key == key);
     if config.base.is_empty() {
@@ -27,7 +27,7 @@ pub(super) fn check(config: &mut Config, entries: &[Entry]) -> Result<(), Confli
         return Err(conflict("arch", "arch: i686 programs run on x86_64 hosts only"));
     }
     if config.memory.swap.is_some() && config.memory.limit.is_none() {
-        let message = "memory.swap is what goes beyond memory.limit, which is not set";
+        let message = "memory.swap is swap beyond memory.limit, which is not set";
         return Err(conflict("memory.swap", message));
     }
     if config.memory.lock.is_some() && config.rlimits.contains_key("memlock") {
@@ -37,16 +37,18 @@ pub(super) fn check(config: &mut Config, entries: &[Entry]) -> Result<(), Confli
         ));
     }
     net(config)?;
-    doubles("net.publish", config.net.publish.iter().map(|p| (p.host_ip, p.host_port, p.proto)))
-        .map_err(|conflict| {
-            // A range stands for several ports: then the item's number is not the port's.
-            let written =
-                entries.iter().find(|e| e.key == "net.publish").map_or(0, |e| e.items.len());
-            let item = conflict.item.filter(|_| written == config.net.publish.len());
-            Conflict { item, ..conflict }
-        })?;
-    doubles("mounts", config.mounts.iter().map(|m| &m.target))?;
-    doubles("devices", config.devices.iter())
+    no_duplicates(
+        "net.publish",
+        config.net.publish.iter().map(|p| (p.host_ip, p.host_port, p.proto)),
+    )
+    .map_err(|conflict| {
+        // A range is several ports; then the index of a port is not that of its item.
+        let written = entries.iter().find(|e| e.key == "net.publish").map_or(0, |e| e.items.len());
+        let item = conflict.item.filter(|_| written == config.net.publish.len());
+        Conflict { item, ..conflict }
+    })?;
+    no_duplicates("mounts", config.mounts.iter().map(|m| &m.target))?;
+    no_duplicates("devices", config.devices.iter())
 }
 
 fn init(config: &mut Config, given: bool) -> Result<(), Conflict> {
@@ -86,7 +88,7 @@ fn net(config: &Config) -> Result<(), Conflict> {
         ("net.address", !net.address.is_empty()),
         ("net.dns", !net.dns.is_empty() && net.mode == NetMode::None),
     ];
-    match excluded.iter().find(|(_, there)| *there) {
+    match excluded.iter().find(|(_, given)| *given) {
         Some((key, _)) => {
             Err(conflict(*key, format!("{key} contradicts net.mode = \"{mode}\": {why}")))
         }
@@ -111,14 +113,14 @@ fn addresses(config: &Config) -> Result<(), Conflict> {
     }
 }
 
-/// Nothing may be given twice.
-fn doubles<T: std::hash::Hash + Eq>(
+/// Refuses a list that holds an item twice.
+fn no_duplicates<T: std::hash::Hash + Eq>(
     key: &'static str,
     items: impl Iterator<Item = T>,
 ) -> Result<(), Conflict> {
-    let mut there = HashSet::new();
+    let mut known = HashSet::new();
     for (item, value) in items.enumerate() {
-        if !there.insert(value) {
+        if !known.insert(value) {
             let what = match key {
                 "net.publish" => "the same host port is published twice",
                 "mounts" => "two mounts have the same target",

@@ -1,4 +1,5 @@
-//! The settings of a command line, without a text of them: for a guest that is never written down.
+//! From the settings of a command line to a config, without a `guest.toml` in between: `holm run`
+//! starts guests that never have one.
 
 use toml_edit::Value;
 
@@ -13,9 +14,10 @@ use super::parse::parse;
 use super::typed::{items, value};
 use super::types::Config;
 
-/// The guest that `changes` describe: what [`parse`] makes of [`edit_text`]'s text, in a tenth of the time.
+/// The config that `changes` describe: the same as [`parse`] of what [`edit_text`] writes, in a
+/// tenth of the time.
 ///
-/// Errors are those of the text.
+/// Whatever this cannot read goes through the text, so that errors are the same.
 pub fn from_changes(changes: &[Change]) -> Result<Config, Error> {
     match assemble(changes) {
         Some(config) => Ok(config),
@@ -23,13 +25,13 @@ pub fn from_changes(changes: &[Change]) -> Result<Config, Error> {
     }
 }
 
-/// Sets each key in turn; `None` for whatever the text's reader might not like.
+/// Sets each key in turn; `None` for anything that `parse` might refuse or read differently.
 fn assemble(changes: &[Change]) -> Option<Config> {
     let mut given: Vec<(&Key, &str, Vec<String>)> = Vec::new();
     for change in changes {
         let key = find(&change.key)?;
         let name = change.key.as_str();
-        // A quoted name in TOML: left to its reader.
+        // Needs quotes in TOML, which is left to its parser.
         if key.variable(name).contains('.') {
             return None;
         }
@@ -66,8 +68,8 @@ fn checked(key: &Key, value: &Value) -> Option<Vec<String>> {
     let fits = match key.kind {
         Kind::Bool => value.is_bool(),
         Kind::Text | Kind::Choice(_) => value.is_str(),
-        Kind::List(_) | Kind::Words => value.is_array(),
-        Kind::Order => value.is_bool() || value.is_integer() || value.is_str(),
+        Kind::List(_) | Kind::Arguments => value.is_array(),
+        Kind::FlagOrCount => value.is_bool() || value.is_integer() || value.is_str(),
         _ => value.is_integer() || value.is_float() || value.is_str(),
     };
     items(value).filter(|_| fits)

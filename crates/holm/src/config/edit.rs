@@ -1,4 +1,4 @@
-//! Changes to a `guest.toml` that keep its comments and its order.
+//! Applies changes to a `guest.toml` and keeps its comments and its order.
 
 use toml_edit::{Array, DocumentMut, Item, RawString, Table, TableLike, Value};
 
@@ -10,12 +10,12 @@ use super::parse::parse;
 use super::typed::{items, value};
 use super::types::Config;
 
-/// The text after `changes`, each checked; the result is a valid `guest.toml`.
+/// The text with `changes` applied. Each is checked, and the result is a valid `guest.toml`.
 pub fn edit_text(text: &str, changes: &[Change]) -> Result<String, Error> {
     const ORIGIN: &str = "guest.toml";
     let mut document: DocumentMut = match text.parse() {
         Ok(document) => document,
-        // The same mistake, with line and excerpt.
+        // Our own parser reports the same mistake with line and excerpt.
         Err(e) => {
             parse(text, ORIGIN)?;
             return Err(Error::at(text, ORIGIN, e.span().unwrap_or(0..0), e.message().to_owned()));
@@ -45,13 +45,13 @@ fn apply(document: &mut DocumentMut, change: &Change) -> Result<(), Error> {
             let value = value(key, text).map_err(|e| change.error(e))?;
             let checked = items(&value).ok_or_else(|| change.error("lists hold strings only"))?;
             check(key, change, &checked)?;
-            *slot(document, &path, change)? = kept(value, document_value(document, &path));
+            *slot(document, &path, change)? = decorated_as(value, document_value(document, &path));
         }
         Op::Items(items) => {
             list_only(key, change)?;
             check(key, change, items)?;
             let value = Value::Array(items.iter().map(String::as_str).collect());
-            *slot(document, &path, change)? = kept(value, document_value(document, &path));
+            *slot(document, &path, change)? = decorated_as(value, document_value(document, &path));
         }
         Op::Add(text) => {
             list_only(key, change)?;
@@ -64,7 +64,7 @@ fn apply(document: &mut DocumentMut, change: &Change) -> Result<(), Error> {
             let array = array(document, &path, change)?;
             let same = |v: &Value| v.as_str().is_some_and(|s| canonical(key, change, s) == wanted);
             let Some(at) = array.iter().position(same) else {
-                return Err(change.error(format!("{} does not hold it", change.key)));
+                return Err(change.error(format!("{} does not contain it", change.key)));
             };
             array.remove(at);
             if array.is_empty() {
@@ -79,10 +79,10 @@ fn list_only(key: &Key, change: &Change) -> Result<(), Error> {
     if key.kind.is_list() {
         return Ok(());
     }
-    Err(change.error(format!("{} is no list; write {}=VALUE", change.key, change.key)))
+    Err(change.error(format!("{} is not a list; write {}=VALUE", change.key, change.key)))
 }
 
-/// Checks items by setting them, and gives them back in their own form.
+/// Checks items by setting them, and returns them in their canonical form.
 fn check(key: &Key, change: &Change, items: &[String]) -> Result<Vec<String>, Error> {
     let mut scratch = Config::default();
     let name = key.variable(&change.key);
@@ -95,8 +95,8 @@ fn canonical(key: &Key, change: &Change, item: &str) -> Vec<String> {
     check(key, change, &[item.to_owned()]).unwrap_or_default()
 }
 
-/// The value with the space and the comment that stood around the old one.
-fn kept(mut value: Value, old: Option<Value>) -> Item {
+/// The value with the whitespace and the comment around the old one.
+fn decorated_as(mut value: Value, old: Option<Value>) -> Item {
     if let Some(old) = old {
         *value.decor_mut() = old.decor().clone();
     }
@@ -111,7 +111,7 @@ fn document_value(document: &DocumentMut, path: &[&str]) -> Option<Value> {
     item.as_value().cloned()
 }
 
-/// The place of a key, made if it is new: in its table if there is one, else as a dotted key.
+/// The item of a key, created if it is new: in its table if there is one, else as a dotted key.
 fn slot<'a>(
     document: &'a mut DocumentMut,
     path: &[&str],
@@ -127,12 +127,12 @@ fn slot<'a>(
         });
         table = item
             .as_table_like_mut()
-            .ok_or_else(|| change.error(format!("{group} is no table in this file")))?;
+            .ok_or_else(|| change.error(format!("{group} is not a table in this file")))?;
     }
     Ok(table.entry(last).or_insert(Item::None))
 }
 
-/// The list of a key, made if it is new.
+/// The list of a key, created if it is new.
 fn array<'a>(
     document: &'a mut DocumentMut,
     path: &[&str],
@@ -142,10 +142,10 @@ fn array<'a>(
     if item.is_none() {
         *item = Item::Value(Value::Array(Array::new()));
     }
-    item.as_array_mut().ok_or_else(|| change.error("it is no list in this file"))
+    item.as_array_mut().ok_or_else(|| change.error("it is not a list in this file"))
 }
 
-/// Appends to a list; one that has a line for each item gets one more line.
+/// Appends to a list; if its items have a line each, the new one gets its own line too.
 fn push(array: &mut Array, text: &str) {
     let last = array.iter().last().and_then(|v| v.decor().prefix()).and_then(RawString::as_str);
     let Some((_, indent)) = last.and_then(|prefix| prefix.rsplit_once('\n')) else {
@@ -159,7 +159,7 @@ fn push(array: &mut Array, text: &str) {
     array.set_trailing_comma(true);
 }
 
-/// Removes a key, and the groups that are empty then.
+/// Removes a key, and the groups that become empty.
 fn remove(table: &mut dyn TableLike, path: &[&str]) {
     match path {
         [] => {}

@@ -1,4 +1,4 @@
-//! Every value of a guest with where it comes from.
+//! Every setting of a guest and where it comes from.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,10 +10,10 @@ use super::parse::read;
 use super::types::Config;
 use super::units;
 
-/// A key and its value in force.
+/// A key and the value in effect.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Effective {
-    /// Dotted name, with the user's names put in (`env.LANG`).
+    /// Dotted name, with `*` replaced by a name of the user's (`env.LANG`).
     pub key: String,
     /// The value: sizes in bytes, times in seconds, null when nothing is set.
     pub value: Value,
@@ -36,7 +36,7 @@ pub enum Source {
     File,
 }
 
-/// All values that `text`, a `guest.toml`, gives, in the order of [`keys`].
+/// All values of a guest with this `guest.toml`, in the order of [`keys`].
 pub fn effective(text: &str, origin: &str) -> Result<Vec<Effective>, Error> {
     let (config, entries) = read(text, origin)?;
     let mut all = Vec::new();
@@ -72,7 +72,7 @@ fn names(config: &Config, key: &Key) -> Vec<String> {
     users.into_iter().map(|name| key.name.replace('*', name)).collect()
 }
 
-/// The value for programs.
+/// The value as JSON.
 fn value(kind: &Kind, items: &[String]) -> Value {
     if kind.is_list() {
         return json!(items);
@@ -80,8 +80,8 @@ fn value(kind: &Kind, items: &[String]) -> Value {
     let Some(text) = items.first() else { return Value::Null };
     match kind {
         Kind::Bool => json!(text == "true"),
-        Kind::Order if text == "false" => json!(false),
-        Kind::Order | Kind::Count => json!(text.parse::<u64>().ok()),
+        Kind::FlagOrCount if text == "false" => json!(false),
+        Kind::FlagOrCount | Kind::Count => json!(text.parse::<u64>().ok()),
         Kind::Size => json!(units::size(text).ok()),
         Kind::Cpus => json!(units::cpus(text).ok()),
         Kind::Time => json!(units::duration(text).ok().map(|t| t.as_secs_f64())),
@@ -89,7 +89,7 @@ fn value(kind: &Kind, items: &[String]) -> Value {
     }
 }
 
-/// The keys whose values differ, with when that takes effect.
+/// The keys whose values differ, and when each change takes effect.
 pub fn changed(old: &Config, new: &Config) -> Vec<(String, Effect)> {
     let mut all = Vec::new();
     for key in keys() {

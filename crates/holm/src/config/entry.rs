@@ -1,4 +1,4 @@
-//! One entry of a `guest.toml`: a key that is set, and where.
+//! Entries of a `guest.toml`: which keys are set, and where.
 
 use std::ops::Range;
 

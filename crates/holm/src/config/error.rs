@@ -1,10 +1,10 @@
-//! What can be wrong with a `guest.toml` or with a change to one.
+//! Errors in a `guest.toml` or in a change to one.
 
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// A mistake, and where it stands.
+/// A mistake and its place.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A mistake in a file.
@@ -16,9 +16,9 @@ pub enum Error {
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// What is wrong, and what would be right.
+        /// What is wrong and how to correct it.
         message: String,
-        /// The line with a caret below the place.
+        /// The line, with carets below the place.
         excerpt: String,
     },
     /// A mistake in a change, as `memory.limit=512X`.
@@ -26,7 +26,7 @@ pub enum Error {
     Change {
         /// The change as it was typed.
         change: String,
-        /// What is wrong, and what would be right.
+        /// What is wrong and how to correct it.
         message: String,
     },
     /// A file that cannot be read.
@@ -34,7 +34,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// The kernel's words.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -59,7 +59,7 @@ impl Error {
         Self::File { origin: origin.to_owned(), line, column: before + 1, message, excerpt }
     }
 
-    /// The line of the file with a caret below the place, for people.
+    /// The line of the file, with carets below the place.
     pub fn excerpt(&self) -> Option<&str> {
         match self {
             Self::File { excerpt, .. } => Some(excerpt),

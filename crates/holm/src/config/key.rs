@@ -9,7 +9,7 @@ pub struct Key {
     pub name: &'static str,
     /// What values it takes.
     pub kind: Kind,
-    /// What holds when the key is absent, for people.
+    /// What applies when the key is absent, as a description.
     pub default: &'static str,
     /// When a change takes effect.
     pub effect: Effect,
@@ -24,12 +24,12 @@ pub struct Key {
 pub enum Kind {
     /// Any text, or text of the form that the help describes.
     Text,
-    /// One of these words.
+    /// One of these names.
     Choice(&'static [&'static str]),
     /// `true` or `false`.
     Bool,
     /// `true`, `false` or a whole number.
-    Order,
+    FlagOrCount,
     /// A whole number.
     Count,
     /// Bytes: `512M`.
@@ -41,7 +41,7 @@ pub enum Kind {
     /// A list of texts of this form.
     List(&'static str),
     /// A program and its arguments.
-    Words,
+    Arguments,
     /// `SOFT:HARD`, numbers or sizes.
     Limits,
 }
@@ -83,22 +83,24 @@ impl Invalid {
 impl Kind {
     /// Whether `+=` and `-=` make sense.
     pub fn is_list(&self) -> bool {
-        matches!(self, Self::List(_) | Self::Words)
+        matches!(self, Self::List(_) | Self::Arguments)
     }
 
-    /// What to write, in words.
+    /// Describes what to write.
     pub fn takes(&self) -> String {
         match self {
             Self::Text => "a string".to_owned(),
-            Self::Choice(words) => format!("one of \"{}\"", words.join("\", \"")),
+            Self::Choice(names) => format!("one of \"{}\"", names.join("\", \"")),
             Self::Bool => "true or false".to_owned(),
-            Self::Order => "true, false or a whole number".to_owned(),
+            Self::FlagOrCount => "true, false or a whole number".to_owned(),
             Self::Count => "a whole number".to_owned(),
             Self::Size => "a size such as \"512M\"".to_owned(),
             Self::Cpus => "a number of CPUs such as 1.5 or \"25%\"".to_owned(),
             Self::Time => "a time such as \"30s\"".to_owned(),
             Self::List(form) => format!("a list of strings such as [\"{form}\"]"),
-            Self::Words => "a list of words such as [\"/bin/sleep\", \"100\"]".to_owned(),
+            Self::Arguments => {
+                "a program and its arguments such as [\"/bin/sleep\", \"100\"]".to_owned()
+            }
             Self::Limits => "a limit or \"SOFT:HARD\" such as \"1024:4096\"".to_owned(),
         }
     }

@@ -1,4 +1,4 @@
-//! How a key of `guest.toml` is found, and what a name that is none of them may have meant.
+//! Finds a key of `guest.toml` by name, and suggests one for a name that is not a key.
 
 use super::key::Key;
 use super::nearest::nearest;
@@ -9,12 +9,12 @@ pub fn keys() -> &'static [Key] {
     &KEYS
 }
 
-/// The key that a dotted name means, if there is one.
+/// The key with this dotted name, if there is one.
 pub fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|k| k.matches(name))
 }
 
-/// Whether keys stand below `name`.
+/// Whether `name` is the prefix of other keys, such as `memory`.
 pub(super) fn is_group(name: &str) -> bool {
     let parts = name.split('.').count();
     KEYS.iter().any(|key| {
@@ -24,7 +24,7 @@ pub(super) fn is_group(name: &str) -> bool {
     })
 }
 
-/// Words of other tools whose key here has another name.
+/// Names that other tools use, and the key that Holm has instead.
 const ALIASES: [(&str, &str); 22] = [
     ("image", "base"),
     ("memory", "memory.limit"),
@@ -50,8 +50,9 @@ const ALIASES: [(&str, &str); 22] = [
     ("cmd", "command"),
 ];
 
-/// Keys, or groups of keys, that Holm is to have, and what it cannot do without them (docs/decisions/keys-to-come.md).
-const TO_COME: [(&str, &str); 8] = [
+/// Keys, or groups of keys, that are planned, and what Holm cannot do without them
+/// (docs/decisions/0018-planned-keys-are-refused.md).
+const PLANNED: [(&str, &str); 8] = [
     ("cpu.reserve", "Holm reserves no CPU time yet; cpu.share divides it when it is short"),
     ("disk", "Holm does not bound a guest's disk yet"),
     ("io", "Holm neither divides nor bounds what guests read and write yet"),
@@ -62,12 +63,12 @@ const TO_COME: [(&str, &str); 8] = [
     ("include", "guest.toml cannot take in another file yet"),
 ];
 
-fn to_come(name: &str) -> Option<&'static str> {
+fn planned(name: &str) -> Option<&'static str> {
     let is = |key: &str| name.strip_prefix(key).is_some_and(|n| n.is_empty() || n.starts_with('.'));
-    TO_COME.iter().find(|(key, _)| is(key)).map(|(_, lack)| *lack)
+    PLANNED.iter().find(|(key, _)| is(key)).map(|(_, missing)| *missing)
 }
 
-/// The sentence for a name that is no key.
+/// The error message for a name that is not a key.
 pub fn unknown(name: &str) -> String {
     if is_group(name) {
         let inside: Vec<&str> = KEYS
@@ -81,8 +82,8 @@ pub fn unknown(name: &str) -> String {
             None => format!("{name} is a group of keys; they are {}", inside.join(", ")),
         };
     }
-    if let Some(lack) = to_come(name) {
-        return format!("unknown key {name}: {lack}");
+    if let Some(missing) = planned(name) {
+        return format!("unknown key {name}: {missing}");
     }
     let last = name.rsplit('.').next().unwrap_or(name);
     let hint = ALIASES
@@ -90,7 +91,7 @@ pub fn unknown(name: &str) -> String {
         .find(|(a, _)| *a == name)
         .map(|(_, key)| *key)
         .or_else(|| nearest(name, KEYS.iter().map(|k| k.name)))
-        // limit, or [mem] limit: the right word in no or the wrong group.
+        // The right last part without its group, or in the wrong one.
         .or_else(|| {
             let mut same = KEYS.iter().filter(|k| k.name.rsplit('.').next() == Some(last));
             same.next().filter(|_| same.next().is_none()).map(|k| k.name)

@@ -1,4 +1,4 @@
-//! Reading `guest.toml` from the disk.
+//! Reads `guest.toml` from disk.
 
 use std::path::Path;
 

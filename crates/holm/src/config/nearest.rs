@@ -1,14 +1,14 @@
-//! The word somebody probably meant.
+//! Suggestions for mistyped names.
 
-/// The nearest of `words` by edit distance, if it is near enough to be a slip of the fingers.
-pub fn nearest<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The nearest of `names` by edit distance, if it is near enough to be a typing mistake.
+pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (typed.chars().count() / 3).max(1);
-    words
+    names
         .into_iter()
-        .map(|w| (distance(typed, w), w))
+        .map(|name| (distance(typed, name), name))
         .filter(|(d, _)| *d <= limit)
         .min_by_key(|(d, _)| *d)
-        .map(|(_, w)| w)
+        .map(|(_, name)| name)
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.

@@ -1,4 +1,4 @@
-//! From text to [`Config`]: finds each key in the table, converts its value, and checks the whole.
+//! From text to [`Config`]: looks up each key in the table, converts its value, checks the result.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub fn parse(text: &str, origin: &str) -> Result<Config, Error> {
 /// A mistake in the bytes of a span.
 struct Mistake(Range<usize>, String);
 
-/// As [`parse`], with what the file says in the order of the file.
+/// As [`parse`], and returns the entries in the order of the file.
 pub(super) fn read(text: &str, origin: &str) -> Result<(Config, Vec<Entry>), Error> {
     let document = DeTable::parse(text).map_err(|e| {
         Error::at(text, origin, e.span().unwrap_or(0..0), e.message().trim_end().to_owned())
@@ -97,9 +97,9 @@ impl Reader {
 /// The text of a single value, if its TOML type fits the kind.
 fn scalar(kind: &Kind, name: &str, value: &DeValue) -> Result<String, String> {
     let text = match (kind, value) {
-        (Kind::Bool | Kind::Order, DeValue::Boolean(b)) => Some(b.to_string()),
+        (Kind::Bool | Kind::FlagOrCount, DeValue::Boolean(b)) => Some(b.to_string()),
         (Kind::Text | Kind::Choice(_), DeValue::String(s)) => Some(s.to_string()),
-        (Kind::List(_) | Kind::Words | Kind::Bool | Kind::Text | Kind::Choice(_), _) => None,
+        (Kind::List(_) | Kind::Arguments | Kind::Bool | Kind::Text | Kind::Choice(_), _) => None,
         (_, DeValue::String(s)) => Some(s.to_string()),
         (_, DeValue::Integer(n)) if n.radix() == 10 => Some(n.as_str().to_owned()),
         (_, DeValue::Float(n)) => Some(n.as_str().to_owned()),

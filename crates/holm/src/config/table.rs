@@ -1,6 +1,6 @@
 //! The table of all keys.
 
-use super::input::{autostart, choice, each, flag, one, service, shown, word, words};
+use super::input::{arguments, autostart, choice, choice_name, each, flag, one, service, shown};
 use super::key::Effect::{Live, NextStart};
 use super::key::{Invalid, Key, Kind};
 use super::types::{Arch, Init, NetMode, Restart, Rlimit, Signal};
@@ -13,7 +13,7 @@ const RESTARTS: [(&str, Restart); 3] =
     [("no", Restart::No), ("on-failure", Restart::OnFailure), ("always", Restart::Always)];
 const MODES: [(&str, NetMode); 3] =
     [("private", NetMode::Private), ("none", NetMode::None), ("host", NetMode::Host)];
-const RESTART_WORDS: Kind = Kind::Choice(&["no", "on-failure", "always"]);
+const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
 
 /// All keys, in the order of the documentation.
 pub(super) static KEYS: [Key; 33] = [
@@ -33,25 +33,25 @@ pub(super) static KEYS: [Key; 33] = [
         effect: NextStart,
         help: "process 1: the base's own (systemd, sysvinit, OpenRC, runit), or Holm's small one",
         set: |c, i| choice(i, &INITS).map(|v| c.init = v),
-        show: |c, _| word(c.init, &INITS),
+        show: |c, _| choice_name(c.init, &INITS),
     },
     Key {
         name: "command",
-        kind: Kind::Words,
+        kind: Kind::Arguments,
         default: "none",
         effect: NextStart,
         help: "what minimal init runs; the guest ends with it",
-        set: |c, i| words(i).map(|v| c.command = v),
+        set: |c, i| arguments(i).map(|v| c.command = v),
         show: |c, _| c.command.clone(),
     },
     Key {
         name: "services.*.command",
-        kind: Kind::Words,
+        kind: Kind::Arguments,
         default: "none: each service needs one",
         effect: NextStart,
         help: "a program that minimal init keeps",
         set: |c, i| {
-            let command = words(i)?;
+            let command = arguments(i)?;
             service(c, i).map(|s| s.command = command)
         },
         show: |c, n| {
@@ -60,7 +60,7 @@ pub(super) static KEYS: [Key; 33] = [
     },
     Key {
         name: "services.*.restart",
-        kind: RESTART_WORDS,
+        kind: RESTART_KIND,
         default: "no",
         effect: NextStart,
         help: "start the service again when it ends",
@@ -70,7 +70,7 @@ pub(super) static KEYS: [Key; 33] = [
         },
         show: |c, n| {
             let service = c.services.iter().find(|s| s.name == n);
-            service.map(|s| word(s.restart, &RESTARTS)).unwrap_or_default()
+            service.map(|s| choice_name(s.restart, &RESTARTS)).unwrap_or_default()
         },
     },
     Key {
@@ -80,7 +80,7 @@ pub(super) static KEYS: [Key; 33] = [
         effect: NextStart,
         help: "the machine that `uname -m` names; i686 for 32-bit bases on x86_64",
         set: |c, i| choice(i, &ARCHS).map(|v| c.arch = v),
-        show: |c, _| word(c.arch, &ARCHS),
+        show: |c, _| choice_name(c.arch, &ARCHS),
     },
     Key {
         name: "hostname",
@@ -111,7 +111,7 @@ pub(super) static KEYS: [Key; 33] = [
     },
     Key {
         name: "autostart",
-        kind: Kind::Order,
+        kind: Kind::FlagOrCount,
         default: "false",
         effect: Live,
         help: "start at boot; a number gives the place in the order, true is 100",
@@ -122,12 +122,12 @@ pub(super) static KEYS: [Key; 33] = [
     },
     Key {
         name: "restart",
-        kind: RESTART_WORDS,
+        kind: RESTART_KIND,
         default: "no",
         effect: Live,
         help: "start the guest again when its init ends by itself",
         set: |c, i| choice(i, &RESTARTS).map(|v| c.restart = v),
-        show: |c, _| word(c.restart, &RESTARTS),
+        show: |c, _| choice_name(c.restart, &RESTARTS),
     },
     Key {
         name: "protect",
@@ -221,7 +221,7 @@ pub(super) static KEYS: [Key; 33] = [
         effect: NextStart,
         help: "an own network stack behind the host's address, only loopback, or the host's stack",
         set: |c, i| choice(i, &MODES).map(|v| c.net.mode = v),
-        show: |c, _| word(c.net.mode, &MODES),
+        show: |c, _| choice_name(c.net.mode, &MODES),
     },
     Key {
         name: "net.address",
@@ -264,7 +264,7 @@ pub(super) static KEYS: [Key; 33] = [
         kind: Kind::List("/srv/data:/data:ro"),
         default: "none",
         effect: NextStart,
-        help: "host folders or files bound into the guest: SOURCE:TARGET[:ro]",
+        help: "host directories or files bound into the guest: SOURCE:TARGET[:ro]",
         set: |c, i| each(i, values::mount).map(|v| c.mounts = v),
         show: |c, _| c.mounts.iter().map(values::show_mount).collect(),
     },

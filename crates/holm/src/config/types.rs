@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// Name of the base the guest stands on. Never empty once a file is parsed.
     pub base: String,
-    /// Who is process 1.
+    /// Which program is process 1.
     pub init: Init,
     /// What minimal init runs, with its arguments; empty for none.
     pub command: Vec<String>,
     /// What minimal init keeps running, in the order of the file.
     pub services: Vec<Service>,
-    /// What `uname -m` says.
+    /// What `uname -m` reports.
     pub arch: Arch,
     /// Host name inside; `None` means the guest's name.
     pub hostname: Option<String>,
-    /// How to ask and wait for the guest's end.
+    /// How the guest is stopped.
     pub stop: Stop,
-    /// Start at boot, and when; `None` means not.
+    /// Start at boot, and in which order; `None` means no.
     pub autostart: Option<Autostart>,
     /// Start again when init ends by itself.
     pub restart: Restart,
@@ -38,7 +38,7 @@ pub struct Config {
     pub pids: Pids,
     /// Network.
     pub net: Net,
-    /// Host folders and files bound into the guest, in the order of the file.
+    /// Host directories and files bound into the guest, in the order of the file.
     pub mounts: Vec<BindMount>,
     /// Host device nodes passed by name, each directly or deeper below `/dev`.
     pub devices: Vec<PathBuf>,
@@ -52,7 +52,7 @@ pub struct Config {
     pub ssh_keys: Vec<String>,
 }
 
-/// Who is process 1 of a guest.
+/// Which program is process 1 of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Init {
     /// The base's own: systemd, sysvinit, `OpenRC`, runit.
@@ -83,7 +83,7 @@ pub enum Arch {
     I686,
 }
 
-/// How a guest is asked to end.
+/// How a guest is stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
     /// Signal for init; `None` means the one its kind understands.
@@ -126,7 +126,7 @@ pub enum Restart {
 pub struct Cpu {
     /// Weight against other guests, 1 to 10000; 100 is normal.
     pub share: Option<u32>,
-    /// At most so many CPUs' time, as a number of CPUs (1.5).
+    /// The most CPU time it may use, as a number of CPUs (1.5).
     pub cap: Option<f64>,
     /// CPUs the guest may run on, in the kernel's list form (`0-3,6`).
     pub set: Option<String>,
@@ -194,7 +194,7 @@ pub enum NetMode {
     Private,
     /// Its own, with a loopback interface only.
     None,
-    /// The host's, unguarded.
+    /// The host's, without isolation.
     Host,
 }
 
@@ -221,7 +221,7 @@ pub enum Proto {
     Udp,
 }
 
-/// A host folder or file bound into a guest.
+/// A host directory or file bound into a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BindMount {
     /// Absolute path on the host.
@@ -246,7 +246,7 @@ impl Rlimit {
     pub const UNLIMITED: u64 = u64::MAX;
 }
 
-/// What a guest may do beyond the usual, or not even.
+/// Privileges of a guest, beyond or below the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Security {
     /// Changes to the default bounding set: `CAP_X` keeps one more, `-CAP_X` one less.

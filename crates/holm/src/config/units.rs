@@ -1,8 +1,8 @@
-//! Quantities as people write them. Sizes are binary: `1K` is 1024 bytes.
+//! Quantities with units. Sizes are binary: `1K` is 1024 bytes.
 
 use std::time::Duration;
 
-/// A value that was understood, or a sentence that says what is wrong with it.
+/// A value, or a sentence that says why the text is not one.
 pub(super) type Parsed<T> = Result<T, String>;
 
 const SIZE_HELP: &str =
@@ -22,12 +22,12 @@ pub(super) fn size(text: &str) -> Parsed<u64> {
             return Err(format!("{unit:?} may mean 1000 or 1024; write {number}{short} (1024)"));
         }
         "%" => return Err(format!("a share of the host's memory cannot be given; {SIZE_HELP}")),
-        _ => return Err(format!("{unit:?} is no unit of size; {SIZE_HELP}")),
+        _ => return Err(format!("{unit:?} is not a unit of size; {SIZE_HELP}")),
     };
     scale(number, factor).ok_or_else(|| format!("{text:?} is not a size; {SIZE_HELP}"))
 }
 
-/// Bytes in the largest unit that loses nothing: `512M`, `1536M`, `4097`.
+/// Bytes in the largest unit that is exact: `512M`, `1536M`, `4097`.
 pub(super) fn show_size(bytes: u64) -> String {
     for (shift, unit) in [(40, "T"), (30, "G"), (20, "M"), (10, "K")] {
         if bytes != 0 && bytes.trailing_zeros() >= shift {
@@ -47,14 +47,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" | "sec" => 1000,
         "m" | "min" => 60_000,
         "h" => 3_600_000,
-        _ => return Err(format!("{unit:?} is no unit of time; {TIME_HELP}")),
+        _ => return Err(format!("{unit:?} is not a unit of time; {TIME_HELP}")),
     };
     scale(number, millis)
         .map(Duration::from_millis)
         .ok_or_else(|| format!("{text:?} is not a time; {TIME_HELP}"))
 }
 
-/// The largest unit that loses nothing: `90s`, `2min`, `500ms`.
+/// A time in the largest unit that is exact: `90s`, `2min`, `500ms`.
 pub(super) fn show_duration(time: Duration) -> String {
     let ms = time.as_millis();
     match ms {
@@ -74,7 +74,7 @@ pub(super) fn cpus(text: &str) -> Parsed<f64> {
     let percent = match unit.to_ascii_lowercase().as_str() {
         "" | "cpu" | "cpus" => false,
         "%" => true,
-        _ => return Err(format!("{unit:?} is no unit of CPU time; {CPUS_HELP}")),
+        _ => return Err(format!("{unit:?} is not a unit of CPU time; {CPUS_HELP}")),
     };
     let value = decimal(number)
         .ok_or_else(|| format!("{text:?} is not an amount of CPU time; {CPUS_HELP}"))?;
@@ -119,6 +119,6 @@ fn scale(number: &str, factor: u64) -> Option<u64> {
         return whole.checked_mul(factor);
     }
     let exact = decimal(number)? * factor as f64;
-    // A float this large no longer holds single bytes; nobody has such memory or patience.
+    // A float this large is no longer exact to a byte.
     (exact < 9.0e18).then_some(exact as u64)
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn changes(words: &[&str]) -> Vec<Change> {
-    words.iter().map(|word| Change::parse(word).unwrap()).collect()
+fn changes(arguments: &[&str]) -> Vec<Change> {
+    arguments.iter().map(|argument| Change::parse(argument).unwrap()).collect()
 }
 
 #[test]

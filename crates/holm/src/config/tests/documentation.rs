@@ -1,4 +1,4 @@
-//! docs/config.md holds the table of keys as the code has it.
+//! docs/config.md contains the table of keys that the code has.
 
 use std::path::Path;
 

@@ -126,12 +126,15 @@ fn values_get_the_type_that_people_would_write() {
 #[test]
 fn wrong_changes_are_refused() {
     let cases = [
-        ("memory.limit=512X", "memory.limit=512X: \"X\" is no unit of size"),
+        ("memory.limit=512X", "memory.limit=512X: \"X\" is not a unit of size"),
         ("memory.limt=1", "memory.limt=1: unknown key memory.limt; did you mean memory.limit?"),
         ("memory=1G", "memory=1G: memory is a group of keys; did you mean memory.limit?"),
         ("protect=yes", "protect=yes: \"yes\" is not true or false"),
-        ("memory.limit+=1", "memory.limit+=1: memory.limit is no list; write memory.limit=VALUE"),
-        ("net.publish-=81:81", "net.publish-=81:81: net.publish does not hold it"),
+        (
+            "memory.limit+=1",
+            "memory.limit+=1: memory.limit is not a list; write memory.limit=VALUE",
+        ),
+        ("net.publish-=81:81", "net.publish-=81:81: net.publish does not contain it"),
         ("net.publish+=81", "net.publish+=81: \"81\" names only one port"),
         (
             "net.publish+=80:81",
@@ -142,7 +145,7 @@ fn wrong_changes_are_refused() {
         ("net.mode=none", "guest.toml:2:15: net.publish contradicts net.mode"),
         ("env.A B=1", "env.A B=1: \"A B\" cannot name a variable"),
         ("command=", "command=: names no program"),
-        ("cpu.cap=nan", "cpu.cap=nan: \"nan\" is no unit"),
+        ("cpu.cap=nan", "cpu.cap=nan: \"nan\" is not a unit"),
     ];
     for (change, expected) in cases {
         let error = refused(change);

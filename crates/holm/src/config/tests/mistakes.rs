@@ -1,4 +1,4 @@
-//! Errors: the place, the words, the nearest right key.
+//! Errors: the place, the message, the nearest key.
 
 use super::{bad, parse};
 
@@ -97,7 +97,7 @@ fn wrong_types() {
         ("net.publish = [[\"80:80\"]]", "2:16: net.publish takes a string, not a list"),
         (
             "command = \"sleep 5\"",
-            "2:11: command takes a list of words such as [\"/bin/sleep\", \"100\"], not a string",
+            "2:11: command takes a program and its arguments such as [\"/bin/sleep\", \"100\"], not a string",
         ),
         ("env.A = 1", "2:9: env.A takes a string, not a whole number"),
         ("env.A.B = 1", "2:5: env.A takes a string, not a table"),
@@ -113,13 +113,13 @@ fn wrong_types() {
 #[test]
 fn wrong_values_and_units() {
     refused(&[
-        ("memory.limit = \"512X\"", "2:16: memory.limit: \"X\" is no unit of size"),
+        ("memory.limit = \"512X\"", "2:16: memory.limit: \"X\" is not a unit of size"),
         (
             "[memory]\n  swap  =  \"1MB\"",
             "3:12: memory.swap: \"MB\" may mean 1000 or 1024; write 1M (1024)",
         ),
-        ("memory.limit = -5", "2:16: memory.limit: \"-5\" is no unit of size"),
-        ("memory.limit = inf", "2:16: memory.limit: \"inf\" is no unit"),
+        ("memory.limit = -5", "2:16: memory.limit: \"-5\" is not a unit of size"),
+        ("memory.limit = inf", "2:16: memory.limit: \"inf\" is not a unit"),
         ("cpu.cap = 0", "2:11: cpu.cap: 0 is out of range"),
         ("cpu.share = 0", "2:13: cpu.share: 0 is out of range, 1 to 10000"),
         ("cpu.share = -3", "2:13: cpu.share: \"-3\" is not a whole number"),
@@ -178,10 +178,7 @@ fn contradictions() {
             "2:11: command and services exclude each other",
         ),
         ("services.a.restart = \"always\"", "2:22: services.a.command is missing"),
-        (
-            "memory.swap = \"1G\"",
-            "2:15: memory.swap is what goes beyond memory.limit, which is not set",
-        ),
+        ("memory.swap = \"1G\"", "2:15: memory.swap is swap beyond memory.limit, which is not set"),
         (
             "memory.lock = 1\nrlimits.memlock = 1",
             "3:19: rlimits.memlock and memory.lock are the same limit",
@@ -234,7 +231,7 @@ fn a_base_must_be_given() {
         assert!(error.starts_with("guest.toml:1:1: base is missing"), "{error}");
     }
     let error = parse("base = \"a/b\"", "f").unwrap_err().to_string();
-    assert!(error.starts_with("f:1:8: base: \"a/b\" is no name"), "{error}");
+    assert!(error.starts_with("f:1:8: base: \"a/b\" is not a valid name"), "{error}");
 }
 
 #[test]

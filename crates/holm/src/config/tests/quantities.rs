@@ -13,11 +13,11 @@ fn all<T: PartialEq + Debug>(parse: impl Fn(&str) -> Result<T, String>, cases: &
     }
 }
 
-/// Each text is refused with words that hold those.
+/// Each text is refused with an error that contains the other.
 fn none<T: Debug>(parse: impl Fn(&str) -> Result<T, String>, cases: &[(&str, &str)]) {
-    for (text, words) in cases {
+    for (text, expected) in cases {
         let error = parse(text).expect_err(text);
-        assert!(error.contains(words), "{text:?}: {error}");
+        assert!(error.contains(expected), "{text:?}: {error}");
     }
 }
 
@@ -56,25 +56,25 @@ fn sizes() {
         &[
             ("", "not a size"),
             ("M", "not a size"),
-            ("512X", "\"X\" is no unit of size"),
+            ("512X", "\"X\" is not a unit of size"),
             ("512MB", "write 512M (1024)"),
             ("1gb", "write 1G (1024)"),
             ("10 KB", "write 10K (1024)"),
             ("25%", "share of the host's memory"),
-            ("-1", "no unit"),
+            ("-1", "not a unit"),
             ("1.2.3M", "not a size"),
             ("1.M", "not a size"),
             (".5M", "not a size"),
-            ("1e9", "\"e9\" is no unit"),
-            ("inf", "no unit"),
-            ("+5M", "no unit"),
-            ("512 M B", "no unit"),
+            ("1e9", "\"e9\" is not a unit"),
+            ("inf", "not a unit"),
+            ("+5M", "not a unit"),
+            ("512 M B", "not a unit"),
             ("16777216T", "not a size"),
             ("18446744073709551616", "not a size"),
             ("99999999999.5T", "not a size"),
-            ("512Mbit", "no unit"),
-            ("0x10", "no unit"),
-            ("unlimited", "no unit"),
+            ("512Mbit", "not a unit"),
+            ("0x10", "not a unit"),
+            ("unlimited", "not a unit"),
         ],
     );
 }
@@ -102,9 +102,9 @@ fn times() {
         &[
             ("", "not a time"),
             ("s", "not a time"),
-            ("3d", "\"d\" is no unit of time"),
-            ("3 S", "no unit"),
-            ("-3s", "no unit"),
+            ("3d", "\"d\" is not a unit of time"),
+            ("3 S", "not a unit"),
+            ("-3s", "not a unit"),
             ("1..s", "not a time"),
         ],
     );
@@ -137,13 +137,13 @@ fn cpu_time() {
             ("0%", "out of range"),
             ("0.009", "out of range"),
             ("8193", "out of range"),
-            ("-1", "no unit"),
-            ("inf", "no unit"),
-            ("NaN", "no unit"),
-            ("1.5M", "\"M\" is no unit of CPU time"),
-            ("half", "no unit"),
-            ("1e3", "no unit"),
-            ("50%%", "no unit"),
+            ("-1", "not a unit"),
+            ("inf", "not a unit"),
+            ("NaN", "not a unit"),
+            ("1.5M", "\"M\" is not a unit of CPU time"),
+            ("half", "not a unit"),
+            ("1e3", "not a unit"),
+            ("50%%", "not a unit"),
         ],
     );
 }
@@ -193,8 +193,8 @@ fn ports() {
             ("65536:80", "not a port"),
             ("80:+80", "not a port"),
             ("http:80", "not a port"),
-            ("80:80/sctp", "\"sctp\" is no protocol"),
-            ("80:80/TCP", "no protocol"),
+            ("80:80/sctp", "\"sctp\" is not a protocol"),
+            ("80:80/TCP", "not a protocol"),
             ("::1:8080:80", "\"::1\" is not an address"),
             ("[::1]:8080:80", "on ::1: the kernel routes no answer to it; write 127.0.0.1"),
             ("[127.0.0.1]:1:2", "not an address"),
@@ -259,16 +259,16 @@ fn signals() {
     none(
         Signal::parse,
         &[
-            ("", "no signal"),
-            ("0", "no signal"),
-            ("65", "no signal"),
-            ("-1", "no signal"),
-            ("SIGFOO", "no signal"),
-            ("RTMIN+31", "no signal"),
-            ("RTMIN-1", "no signal"),
-            ("RTMAX+1", "no signal"),
-            ("SIG", "no signal"),
-            ("RTMIN+", "no signal"),
+            ("", "not a signal"),
+            ("0", "not a signal"),
+            ("65", "not a signal"),
+            ("-1", "not a signal"),
+            ("SIGFOO", "not a signal"),
+            ("RTMIN+31", "not a signal"),
+            ("RTMIN-1", "not a signal"),
+            ("RTMAX+1", "not a signal"),
+            ("SIG", "not a signal"),
+            ("RTMIN+", "not a signal"),
         ],
     );
     for number in (1..=31).chain(34..=64) {
@@ -283,14 +283,14 @@ fn lists_of_cpus() {
     none(
         values::cpu_set,
         &[
-            ("", "no list"),
-            ("3-1", "no list"),
-            ("a", "no list"),
-            ("0,", "no list"),
-            ("-1", "no list"),
-            ("0-", "no list"),
-            ("0-1-2", "no list"),
-            ("1.5", "no list"),
+            ("", "not a list"),
+            ("3-1", "not a list"),
+            ("a", "not a list"),
+            ("0,", "not a list"),
+            ("-1", "not a list"),
+            ("0-", "not a list"),
+            ("0-1-2", "not a list"),
+            ("1.5", "not a list"),
         ],
     );
 }
@@ -308,11 +308,11 @@ fn capabilities() {
     none(
         values::capability,
         &[
-            ("", "no capability"),
+            ("", "not a capability"),
             ("CAP_NET_ADMINN", "did you mean CAP_NET_ADMIN?"),
             ("sys_admn", "did you mean CAP_SYS_ADMIN?"),
-            ("--net_raw", "no capability"),
-            ("all", "no capability"),
+            ("--net_raw", "not a capability"),
+            ("all", "not a capability"),
         ],
     );
 }
@@ -356,32 +356,32 @@ fn names_of_things() {
     none(
         values::name,
         &[
-            ("", "no name"),
-            ("-a", "no name"),
-            ("a/b", "no name"),
-            ("..", "no name"),
-            (&"x".repeat(64), "no name"),
-            ("ä", "no name"),
-            ("a b", "no name"),
+            ("", "not a valid name"),
+            ("-a", "not a valid name"),
+            ("a/b", "not a valid name"),
+            ("..", "not a valid name"),
+            (&"x".repeat(64), "not a valid name"),
+            ("ä", "not a valid name"),
+            ("a b", "not a valid name"),
         ],
     );
     all(values::hostname, &["a", "web-1.example.org", &"x".repeat(64)].map(|n| (n, n.to_owned())));
     none(
         values::hostname,
         &[
-            ("", "no host name"),
-            ("-a", "no host"),
-            ("a-", "no host"),
-            ("a..b", "no host"),
-            ("a_b", "no host"),
-            (&"x".repeat(65), "no host"),
+            ("", "not a valid host name"),
+            ("-a", "not a valid host"),
+            ("a-", "not a valid host"),
+            ("a..b", "not a valid host"),
+            ("a_b", "not a valid host"),
+            (&"x".repeat(65), "not a valid host"),
         ],
     );
     none(
         values::device,
         &[
             ("fuse", "not an absolute"),
-            ("/dev", "no device"),
+            ("/dev", "not a device"),
             ("/dev/../etc/shadow", "must not contain"),
             ("/etc/shadow", "below /dev"),
             ("/devil", "below /dev"),
@@ -414,9 +414,9 @@ fn names_of_things() {
     none(
         values::ssh_key,
         &[
-            ("", "no public key"),
-            ("ssh-ed25519", "no public key"),
-            ("/root/.ssh/id.pub", "no public key"),
+            ("", "not a public key"),
+            ("ssh-ed25519", "not a public key"),
+            ("/root/.ssh/id.pub", "not a public key"),
             ("-----BEGIN OPENSSH PRIVATE KEY-----", "private key"),
             ("a\nb", "one line"),
         ],

@@ -8,7 +8,7 @@ use crate::config::units::Parsed;
 pub(in crate::config) fn address(text: &str) -> Parsed<IpAddr> {
     let address: IpAddr = text.parse().map_err(|_| format!("{text:?} is not an IP address"))?;
     if address.is_unspecified() || address.is_multicast() {
-        return Err(format!("{text} is no address of a single host"));
+        return Err(format!("{text} is not the address of a single host"));
     }
     Ok(address)
 }

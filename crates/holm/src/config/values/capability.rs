@@ -60,5 +60,5 @@ pub(in crate::config) fn capability(text: &str) -> Parsed<String> {
         return Ok(format!("{minus}{full}"));
     }
     let hint = nearest(&full, CAPS).map(|n| format!("; did you mean {n}?")).unwrap_or_default();
-    Err(format!("{name:?} is no capability{hint}"))
+    Err(format!("{name:?} is not a capability{hint}"))
 }

@@ -11,7 +11,7 @@ pub(in crate::config) fn name(text: &str) -> Parsed<String> {
         Ok(text.to_owned())
     } else {
         Err(format!(
-            "{text:?} is no name; use 1 to 63 letters, digits, '.', '_' and '-', a letter or digit first"
+            "{text:?} is not a valid name; use 1 to 63 letters, digits, '.', '_' and '-', a letter or digit first"
         ))
     }
 }
@@ -27,7 +27,9 @@ pub(in crate::config) fn hostname(text: &str) -> Parsed<String> {
     if text.len() <= 64 && text.split('.').all(label) {
         Ok(text.to_owned())
     } else {
-        Err(format!("{text:?} is no host name; use at most 64 letters, digits, '-' and '.'"))
+        Err(format!(
+            "{text:?} is not a valid host name; use at most 64 letters, digits, '-' and '.'"
+        ))
     }
 }
 

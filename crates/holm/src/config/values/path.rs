@@ -49,6 +49,6 @@ pub(in crate::config) fn device(text: &str) -> Parsed<PathBuf> {
     if path.starts_with("/dev") && path != Path::new("/dev") {
         Ok(path)
     } else {
-        Err(format!("{text:?} is no device; write a path below /dev, as /dev/fuse"))
+        Err(format!("{text:?} is not a device; write a path below /dev, as /dev/fuse"))
     }
 }

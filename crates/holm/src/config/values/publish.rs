@@ -5,16 +5,18 @@ use std::net::{IpAddr, Ipv6Addr};
 use crate::config::types::{Proto, Publish};
 use crate::config::units::Parsed;
 
-const PUBLISH_HELP: &str = "write [HOST-ADDRESS:]HOST-PORT:GUEST-PORT[/tcp|/udp], as 8080:80/tcp, 127.0.0.1:8080:80, [2001:db8::2]:8080:80 or 8000-8009:9000-9009";
+const PUBLISH_HELP: &str = "write [HOST-ADDRESS:]HOST-PORT:GUEST-PORT[/tcp|/udp], as 8080:80/tcp, \
+    127.0.0.1:8080:80, [2001:db8::2]:8080:80 or 8000-8009:9000-9009";
 
-/// `8080:80/tcp`, `127.0.0.1:8080:80`, `[2001:db8::2]:53:53/udp`, `8000-8009:9000-9009`: one entry for each port.
+/// `8080:80/tcp`, `127.0.0.1:8080:80`, `[2001:db8::2]:53:53/udp`, `8000-8009:9000-9009`: one entry
+/// for each port.
 pub(in crate::config) fn publish(text: &str) -> Parsed<Vec<Publish>> {
     let wrong = |what: String| format!("{what}; {PUBLISH_HELP}");
     let (ports, proto) = match text.rsplit_once('/') {
         None | Some((_, "tcp")) => (text.rsplit_once('/').map_or(text, |(p, _)| p), Proto::Tcp),
         Some((ports, "udp")) => (ports, Proto::Udp),
         Some((_, other)) => {
-            return Err(wrong(format!("{other:?} is no protocol that can be published")));
+            return Err(wrong(format!("{other:?} is not a protocol that can be published")));
         }
     };
     let (rest, guest) =

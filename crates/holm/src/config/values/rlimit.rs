@@ -24,7 +24,7 @@ const RLIMITS: [(&str, bool); 16] = [
     ("stack", true),
 ];
 
-/// Whether there is a resource limit of this name, else the nearest one.
+/// Whether there is a resource limit of this name; the error suggests the nearest one.
 pub(in crate::config) fn rlimit_name(name: &str) -> Parsed<()> {
     if RLIMITS.iter().any(|(n, _)| *n == name) {
         return Ok(());

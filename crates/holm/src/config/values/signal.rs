@@ -43,7 +43,9 @@ impl Signal {
     /// Reads `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` or `SIGRTMAX-1`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let unknown = || {
-            format!("{text:?} is no signal; write a name or a number, as SIGTERM, SIGRTMIN+3 or 15")
+            format!(
+                "{text:?} is not a signal; write a name or a number, as SIGTERM, SIGRTMIN+3 or 15"
+            )
         };
         if let Ok(number) = text.parse::<i32>() {
             return if (1..=RTMAX).contains(&number) { Ok(Self(number)) } else { Err(unknown()) };

@@ -12,11 +12,11 @@ pub(in crate::config) fn ssh_key(text: &str) -> Parsed<String> {
     if key.contains("PRIVATE KEY") {
         return Err(format!("this is a private key; {HELP}"));
     }
-    let kind = |w: &str| ["ssh-", "ecdsa-", "sk-"].iter().any(|p| w.starts_with(p));
+    let kind = |word: &str| ["ssh-", "ecdsa-", "sk-"].iter().any(|prefix| word.starts_with(prefix));
     let words: Vec<&str> = key.split_whitespace().collect();
     if words.windows(2).any(|w| kind(w[0]) && w[1].starts_with("AAAA")) {
         Ok(key.to_owned())
     } else {
-        Err(format!("{text:?} is no public key; {HELP}"))
+        Err(format!("{text:?} is not a public key; {HELP}"))
     }
 }
