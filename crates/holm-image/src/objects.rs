@@ -4,7 +4,6 @@
 //! object that has its name is whole, even after a power failure, and a killed import leaves none.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -63,12 +62,9 @@ impl Objects {
         (sum(false), sum(true))
     }
 
-    /// The list of bodies that a base keeps.
-    pub fn list(&self) -> String {
-        self.bodies.iter().fold(String::new(), |mut text, (name, (size, _))| {
-            let _ = writeln!(text, "{name} {size}");
-            text
-        })
+    /// The path below the store and the length of every body, sorted.
+    pub fn bodies(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.bodies.iter().map(|(path, (size, _))| (path.as_str(), *size))
     }
 
     /// Gives new bodies, which are on the disk already, their names in the store.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use holm::pool::Pool;
-use holm::store::{BaseMeta, Phase, Source, Stage};
+use holm::store::{BaseMeta, Object, Phase, Source, Stage};
 use holm_image::source::{archive, busybox, debootstrap, directory};
 use holm_image::{Objects, System, Tree};
 use rustix::fs::syncfs;
@@ -105,7 +105,8 @@ fn write(args: &Args, tree: Tree, objects: &Objects, stage: &Stage) -> Result<()
         fs::write(&path, data).map_err(Error::io("write", &path))
     };
     put("image", &tree.image()?)?;
-    put("objects", objects.list().as_bytes())?;
+    let line = |(path, size): (&str, u64)| format!("{}\n", Object { path: path.into(), size });
+    put("objects", objects.bodies().map(line).collect::<String>().as_bytes())?;
     put("base.toml", meta.to_text().as_bytes())
 }
 

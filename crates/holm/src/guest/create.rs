@@ -19,7 +19,7 @@ pub fn create(pool: &Pool, name: &Name, text: &str) -> Result<()> {
         return Err(Error::Exists(name.clone()));
     }
     fit(pool)?;
-    let (_base, _hold) = store::hold(pool, &Name::new(&config.base)?)?;
+    let (_base, _pin) = store::pin(pool, &Name::new(&config.base)?)?;
     pool.make_tmp()?;
     pool.clean_tmp();
     let new = pool.root().join("tmp").join(format!("new-{name}-{}", std::process::id()));

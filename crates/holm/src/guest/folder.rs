@@ -117,7 +117,7 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<()> {
 pub fn rename(pool: &Pool, name: &Name, new: &Name) -> Result<()> {
     let _lock: Lock = pool.lock_guest(name)?;
     at_rest(pool, name, "")?;
-    let _bases = store::hold_all(pool)?;
+    let _bases = store::pin_all(pool)?;
     let folder = pool.guest_dir(name);
     if pool.guest_dir(new).exists() {
         return Err(Error::Exists(new.clone()));

@@ -32,7 +32,7 @@ pub struct Prepared<'a> {
     config: Config,
     base: Base,
     // The base cannot be removed until the guest's mounts hold its image.
-    _hold: store::Hold,
+    _pin: store::Pin,
     pub ids: Ids,
     pub cgroup: GuestCgroup,
     pub plan: Network,
@@ -59,7 +59,7 @@ impl<'a> Prepared<'a> {
         // Folders and files in the guest have the modes that they are given, whatever the caller's shell takes away.
         umask(Mode::from_raw_mode(0o022));
         let (uuid, first) = identity(pool, name, disk.is_some())?;
-        let (base, hold) = store::hold(pool, &Name::new(&config.base)?)?;
+        let (base, pin) = store::pin(pool, &Name::new(&config.base)?)?;
         step::done("base");
         let plan = net::plan(pool.instance(), ids.context, &config.net)?;
         step::done("net-plan");
@@ -68,7 +68,7 @@ impl<'a> Prepared<'a> {
         let limits = limits(&config);
         let cgroup = GuestCgroup::create(&layout, &pool.group(), name.as_str(), &limits, owner)?;
         let prepared =
-            Self { pool, name, config, base, _hold: hold, ids, cgroup, plan, disk, uuid, first };
+            Self { pool, name, config, base, _pin: pin, ids, cgroup, plan, disk, uuid, first };
         // From here on a guest without a folder can be found, and tells whose it is.
         step::done("cgroup");
         prepared.record(0, own_pid())?;

@@ -40,7 +40,7 @@ fn replace_locked(pool: &Pool, name: &Name, before: &str, after: &str) -> Result
     limits(&new).check_host(&Layout::probe()?)?;
     let other_base = new.base != old.base;
     // Until the file names it nobody else can tell that it is needed.
-    let _hold = other_base.then(|| store::hold(pool, &Name::new(&new.base)?)).transpose()?;
+    let _pin = other_base.then(|| store::pin(pool, &Name::new(&new.base)?)).transpose()?;
     step::done("set-base");
     let alive = repaired(pool, name)?;
     let limited = match &alive {

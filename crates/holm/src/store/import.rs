@@ -7,7 +7,11 @@ use std::{env, thread};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Base, Error, Source, clean, gc, load};
+use super::base::{Base, load};
+use super::error::Error;
+use super::gc;
+use super::source::Source;
+use super::stage::clean;
 use crate::pool::{Name, Pool};
 
 /// What an import can be told beside its source.

@@ -1,47 +1,20 @@
-//! Removing a base, and keeping one from being removed.
+//! Removing a base.
 
 use std::io;
 
 use rustix::fs::FlockOperation;
 
-use super::stage::{lock_dir, retire};
+use super::base::load;
+use super::error::Error;
+use super::stage::{clean, retire};
 use super::users::{configured, running};
-use super::{Base, Error, bases_dir, clean, gc, load};
+use super::{directory, gc};
 use crate::Failed;
-use crate::pool::{Lock, Name, Pool, remove_tree};
-
-/// Keeps a base where it is while this lives, also across `exec` if the descriptor is passed on.
-#[derive(Debug)]
-pub struct Hold {
-    _lock: Lock,
-}
-
-/// Loads the base `name` and keeps it from being removed until the [`Hold`] is dropped. Whoever
-/// writes a guest.toml, or starts a guest that has none, does it while holding its base.
-pub fn hold(pool: &Pool, name: &Name) -> Result<(Base, Hold), Error> {
-    let dir = pool.base_dir(name);
-    loop {
-        let lock = match Lock::shared(&dir) {
-            Ok(lock) => lock,
-            // Not there: `load` says so better, or it has just come.
-            Err(error) => return load(pool, name).and(Err(error.into())),
-        };
-        // What was waited for may have been its removal, and its name may be another's by now.
-        if lock.is_of(&dir) {
-            return Ok((load(pool, name)?, Hold { _lock: lock }));
-        }
-    }
-}
-
-/// Keeps all bases from being removed until the [`Hold`] is dropped. Whoever moves a guest.toml does it while holding
-/// them: a look at all guests could miss it.
-pub fn hold_all(pool: &Pool) -> Result<Hold, Error> {
-    Ok(Hold { _lock: Lock::shared(&bases_dir(pool))? })
-}
+use crate::pool::{Name, Pool, remove_tree};
 
 /// Removes a base, and the objects that no other base has.
 ///
-/// Refused while a guest's guest.toml names it, while a guest runs on it, or while somebody [holds](hold) it.
+/// Refused while a guest's guest.toml names it, while a guest runs on it, or while somebody [pins](super::pin) it.
 pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
     clean(pool)?;
     match load(pool, name) {
@@ -49,13 +22,13 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
         Err(Error::Damaged { .. } | Error::Meta { .. }) => {}
         other => drop(other?),
     }
-    let bases = bases_dir(pool);
-    let all = lock_dir(&bases, FlockOperation::LockExclusive)?;
+    let bases = directory::bases(pool);
+    let all = directory::lock(&bases, FlockOperation::LockExclusive)?;
     let dir = pool.base_dir(name);
     let in_use = |users: String, remedy: &str| {
         Err(Error::InUse { name: name.clone(), users, remedy: remedy.to_owned() })
     };
-    let held = match lock_dir(&dir, FlockOperation::NonBlockingLockExclusive) {
+    let unpinned = match directory::lock(&dir, FlockOperation::NonBlockingLockExclusive) {
         Ok(lock) => lock,
         Err(Error::Failed(Failed { source, .. })) if source.kind() == io::ErrorKind::WouldBlock => {
             return in_use(
@@ -77,7 +50,7 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
         return in_use(users, &format!("{verb} {them}"));
     }
     let old = retire(&bases, &dir)?;
-    drop((held, all));
+    drop((unpinned, all));
     // Not before: a collection that ran in between would have seen the base and be content.
     gc::want(pool)?;
     remove_tree(&old)?;

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 
-use super::Error;
+use super::error::Error;
 
 /// The SOURCE of `holm base import NAME SOURCE`.
 #[derive(Clone, Debug, PartialEq, Eq)]

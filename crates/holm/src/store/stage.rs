@@ -1,13 +1,13 @@
 //! The folders `bases/.new-XXXX`, in which imports are built, and what is left of killed ones.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, RenameFlags, flock, mkdirat, open, renameat_with};
+use rustix::fs::{FlockOperation, Mode, RenameFlags, mkdirat, renameat_with};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
-use super::{Error, bases_dir, gc};
+use super::error::Error;
+use super::{directory, gc};
 use crate::pool::{Name, Pool, remove_tree};
 
 /// Prefix of an import that goes on.
@@ -28,13 +28,13 @@ pub struct Stage {
 impl Stage {
     /// A new, empty, locked folder.
     pub fn new(pool: &Pool) -> Result<Self, Error> {
-        let bases = bases_dir(pool);
+        let bases = directory::bases(pool);
         // Held until the new folder is locked itself, else `clean` could take it for a stale one.
-        let _all = lock_dir(&bases, FlockOperation::LockExclusive)?;
-        let dir = unused(&bases, NEW)?;
+        let _all = directory::lock(&bases, FlockOperation::LockExclusive)?;
+        let dir = directory::unused(&bases, NEW)?;
         mkdirat(rustix::fs::CWD, &dir, Mode::from_raw_mode(0o700))
             .map_err(|e| Error::io("create", &dir)(e.into()))?;
-        let lock = lock_dir(&dir, FlockOperation::NonBlockingLockExclusive)?;
+        let lock = directory::lock(&dir, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Self { dir, lock, bases })
     }
 
@@ -52,7 +52,7 @@ impl Stage {
     /// Makes the folder the base `name`, at once and durably.
     pub fn publish(mut self, name: &Name) -> Result<(), Error> {
         let to = self.bases.join(name.as_str());
-        sync_dir(&self.dir)?;
+        directory::sync(&self.dir)?;
         match renameat_with(
             rustix::fs::CWD,
             &self.dir,
@@ -65,7 +65,7 @@ impl Stage {
             Err(e) => return Err(Error::io("create", &to)(e.into())),
         }
         self.dir = PathBuf::new();
-        sync_dir(&self.bases)
+        directory::sync(&self.bases)
     }
 }
 
@@ -81,8 +81,8 @@ impl Drop for Stage {
 /// Removes what killed imports and removals left. Cheap when there is nothing: every command about
 /// bases calls it first.
 pub fn clean(pool: &Pool) -> Result<(), Error> {
-    let bases = bases_dir(pool);
-    let all = lock_dir(&bases, FlockOperation::LockExclusive)?;
+    let bases = directory::bases(pool);
+    let all = directory::lock(&bases, FlockOperation::LockExclusive)?;
     let mut found = false;
     for entry in fs::read_dir(&bases).map_err(Error::io("read", &bases))? {
         let entry = entry.map_err(Error::io("read", &bases))?;
@@ -91,7 +91,7 @@ pub fn clean(pool: &Pool) -> Result<(), Error> {
         if !name.starts_with(NEW) && !name.starts_with(OLD) {
             continue;
         }
-        if lock_dir(&entry.path(), FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if directory::lock(&entry.path(), FlockOperation::NonBlockingLockExclusive).is_ok() {
             found = true;
             remove_tree(&entry.path())?;
         }
@@ -103,36 +103,10 @@ pub fn clean(pool: &Pool) -> Result<(), Error> {
     gc::run(pool)
 }
 
-/// An unused name in `dir` that starts with `prefix`. Only called with `dir` locked.
-fn unused(dir: &Path, prefix: &str) -> Result<PathBuf, Error> {
-    let pid = std::process::id();
-    for n in 0_u32.. {
-        let path = dir.join(format!("{prefix}{pid}-{n}"));
-        match fs::symlink_metadata(&path) {
-            Ok(_) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(path),
-            Err(e) => return Err(Error::io("look at", &path)(e)),
-        }
-    }
-    unreachable!("a folder holds fewer than 2^32 entries")
-}
-
 /// Takes the base in `dir` out of sight. `bases` is locked by the caller.
 pub(super) fn retire(bases: &Path, dir: &Path) -> Result<PathBuf, Error> {
-    let old = unused(bases, OLD)?;
+    let old = directory::unused(bases, OLD)?;
     fs::rename(dir, &old).map_err(Error::io("remove", dir))?;
-    sync_dir(bases)?;
+    directory::sync(bases)?;
     Ok(old)
-}
-
-/// Opens the folder `dir` and locks it for as long as the descriptor lives.
-pub(super) fn lock_dir(dir: &Path, operation: FlockOperation) -> Result<File, Error> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let fd = open(dir, flags, Mode::empty()).map_err(|e| Error::io("open", dir)(e.into()))?;
-    flock(&fd, operation).map_err(|e| Error::io("lock", dir)(e.into()))?;
-    Ok(fd.into())
-}
-
-fn sync_dir(dir: &Path) -> Result<(), Error> {
-    File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("write", dir))
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use super::Error;
+use super::error::Error;
 use crate::cgroup::{self, GuestCgroup, Layout};
 use crate::pool::{Name, Pool};
 use crate::record::RunRecord;

@@ -1,0 +1,42 @@
+//! The directories of the store, and their locks.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+
+use super::error::Error;
+use crate::pool::Pool;
+
+/// The folder of all bases.
+pub(super) fn bases(pool: &Pool) -> PathBuf {
+    pool.root().join("bases")
+}
+
+/// An unused name in `dir` that starts with `prefix`. Only called with `dir` locked.
+pub(super) fn unused(dir: &Path, prefix: &str) -> Result<PathBuf, Error> {
+    let pid = std::process::id();
+    for n in 0_u32.. {
+        let path = dir.join(format!("{prefix}{pid}-{n}"));
+        match fs::symlink_metadata(&path) {
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(path),
+            Err(e) => return Err(Error::io("look at", &path)(e)),
+        }
+    }
+    unreachable!("a folder holds fewer than 2^32 entries")
+}
+
+/// Opens the folder `dir` and locks it for as long as the descriptor lives.
+pub(super) fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let fd = open(dir, flags, Mode::empty()).map_err(|e| Error::io("open", dir)(e.into()))?;
+    flock(&fd, operation).map_err(|e| Error::io("lock", dir)(e.into()))?;
+    Ok(fd.into())
+}
+
+/// Brings the names in `dir` to the disk.
+pub(super) fn sync(dir: &Path) -> Result<(), Error> {
+    File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("write", dir))
+}

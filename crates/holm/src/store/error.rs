@@ -1,0 +1,106 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Failed;
+use crate::pool::Name;
+
+/// What can go wrong with a base.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such base.
+    #[error("no base named {name}: `holm base ls` shows those there are{near}")]
+    NotFound {
+        /// The name asked for.
+        name: Name,
+        /// A base with a similar name, as a clause, or nothing.
+        near: String,
+    },
+    /// The name is taken.
+    #[error(
+        "a base named {name} exists already: choose another name, or remove it with `holm base rm {name}`"
+    )]
+    Exists {
+        /// The name asked for.
+        name: Name,
+    },
+    /// A guest needs the base.
+    #[error("base {name} is used by {users}: {remedy} first")]
+    InUse {
+        /// The base.
+        name: Name,
+        /// The guests, as a list in words.
+        users: String,
+        /// What to do with them, "remove it".
+        remedy: String,
+    },
+    /// The word after `import NAME` is not a source.
+    #[error("`{text}` is no source of a base: {reason}")]
+    Source {
+        /// What was given.
+        text: String,
+        /// Why it is none.
+        reason: String,
+    },
+    /// A part of the base is not there.
+    #[error(
+        "base {name} is damaged: it has no {missing}; remove it with `holm base rm {name}` and import it again"
+    )]
+    Damaged {
+        /// The base.
+        name: Name,
+        /// What is not there.
+        missing: &'static str,
+    },
+    /// base.toml cannot be read.
+    #[error(
+        "base {name} is damaged: {} is not a base's description; \
+         remove it with `holm base rm {name}` and import it again",
+        path.display()
+    )]
+    Meta {
+        /// The base.
+        name: Name,
+        /// The file.
+        path: PathBuf,
+        /// What the parser says.
+        source: Box<toml::de::Error>,
+    },
+    /// A list of objects that is damaged.
+    #[error("{}, line {line}: not a digest and a size; the base is damaged, import it again", path.display())]
+    Objects {
+        /// The list.
+        path: PathBuf,
+        /// Counted from one.
+        line: usize,
+    },
+    /// The program that writes bases is not installed.
+    #[error("the program holm-import is neither beside {} nor in ../libexec/holm: install it there, or name it in HOLM_IMPORT", exe.display())]
+    NoProgram {
+        /// The running program.
+        exe: PathBuf,
+    },
+    /// The program that writes bases failed; these are its words.
+    #[error("import of base {name}: {message}")]
+    Import {
+        /// The base.
+        name: Name,
+        /// What holm-import says.
+        message: String,
+    },
+    /// The kernel refused something.
+    #[error(transparent)]
+    Failed(Failed),
+    /// The control groups, which tell what runs, cannot be read.
+    #[error(transparent)]
+    Cgroup(#[from] crate::cgroup::Error),
+    /// The pool cannot be used.
+    #[error(transparent)]
+    Pool(#[from] crate::pool::Error),
+}
+
+impl Error {
+    pub(super) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Failed(Failed::new(what, path, source))
+    }
+}
