@@ -1,27 +1,15 @@
 //! The same for several guests at once.
-//!
-//! Guests are started by a process with a single thread, so each name gets a process of its own.
-
-use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::fd::{AsFd, OwnedFd};
 
 use clap::Args;
 use holm::guest;
 use holm::pool::{self, Pool};
-use holm_sys::process::{self, Clone};
-use rustix::fs::MemfdFlags;
-use rustix::process::{WaitId, WaitIdOptions};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::failure::{FAILED, Failure};
 use crate::term;
 use crate::verb::Outcome;
-
-/// So many at once: `stop` mostly waits, `start` mostly computes.
-const AT_ONCE: usize = 32;
 
 /// Which guests.
 #[derive(Debug, Args)]
@@ -83,34 +71,75 @@ impl Names {
             report(context, &text, &told);
             return Ok(0);
         }
-        let mut all = Vec::new();
-        let worst = at_once(context, &self.list(&pool)?, &mut all, |name| work(&pool, name))?;
-        report_all(context, all);
-        Ok(worst)
+        let mut answers = Answers::new(context);
+        guest::in_parallel(
+            &self.list(&pool)?,
+            |name| Answer::new(context, name, work(&pool, name)),
+            |name, answer| answers.add(name, answer),
+        )?;
+        Ok(answers.finish())
     }
 }
 
-/// Does `work` for each name in processes of their own. Text is printed at once; what `--json` tells is added to `all`.
-pub fn at_once(
-    context: &Context,
-    names: &[String],
-    all: &mut Vec<Value>,
-    work: impl Fn(&str) -> Result<(String, Value), Failure>,
-) -> Outcome {
-    let mut waiting: VecDeque<Worker> = VecDeque::new();
-    let mut worst = 0;
-    for name in names {
-        if waiting.len() == AT_ONCE
-            && let Some(first) = waiting.pop_front()
-        {
-            worst = worst.max(first.finish(context, all)?);
+/// What came of one name, as the process that worked on it hands it over.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// What a person is told: the error, if it failed.
+    text: String,
+    /// What a program is told.
+    json: Value,
+    failed: bool,
+}
+
+impl Answer {
+    /// What came of `name`.
+    pub fn new(context: &Context, name: &str, done: Result<(String, Value), Failure>) -> Self {
+        match done {
+            Ok((text, json)) => Self { text, json, failed: false },
+            Err(failure) => Self {
+                text: failure.text(context.colour_errors),
+                json: failed(name, &failure),
+                failed: true,
+            },
         }
-        waiting.push_back(Worker::new(name, context, || work(name))?);
     }
-    for worker in waiting {
-        worst = worst.max(worker.finish(context, all)?);
+}
+
+/// The answers of several names. Text is printed at once, JSON when all are there.
+#[derive(Debug)]
+pub struct Answers<'a> {
+    context: &'a Context,
+    all: Vec<Value>,
+    worst: u8,
+}
+
+impl<'a> Answers<'a> {
+    /// None yet.
+    pub fn new(context: &'a Context) -> Self {
+        Self { context, all: Vec::new(), worst: 0 }
     }
-    Ok(worst)
+
+    /// One more; an error if the process that worked on it was killed.
+    pub fn add(&mut self, name: &str, answer: guest::Result<Answer>) {
+        let answer =
+            answer.unwrap_or_else(|error| Answer::new(self.context, name, Err(error.into())));
+        if answer.failed {
+            self.worst = FAILED;
+        }
+        match (self.context.json, answer.failed) {
+            (true, _) => self.all.push(answer.json),
+            (false, true) => term::print_error(&answer.text),
+            (false, false) => report(self.context, &answer.text, &Value::Null),
+        }
+    }
+
+    /// All are there.
+    pub fn finish(self) -> u8 {
+        if self.context.json {
+            term::print(&format!("{}\n", Value::from(self.all)));
+        }
+        self.worst
+    }
 }
 
 /// Whether `--all` means others: a guest does not run, or is gone by now.
@@ -119,15 +148,8 @@ pub fn is_over(error: &guest::Error) -> bool {
 }
 
 /// What `--json` tells of a name that something went wrong with, among others.
-pub fn failed(name: &str, failure: &Failure) -> Value {
+fn failed(name: &str, failure: &Failure) -> Value {
     json!({ "name": name, "error": failure.json() })
-}
-
-/// Says with `--json` what came of several.
-pub fn report_all(context: &Context, all: Vec<Value>) {
-    if context.json {
-        term::print(&format!("{}\n", Value::from(all)));
-    }
 }
 
 /// Says what came of a verb.
@@ -136,58 +158,5 @@ pub fn report(context: &Context, text: &str, told: &Value) {
         term::print(&format!("{told}\n"));
     } else if !context.quiet && !text.is_empty() {
         term::print(&format!("{text}\n"));
-    }
-}
-
-/// A process that works on one guest, and the memory it writes its result into.
-struct Worker {
-    name: String,
-    pidfd: OwnedFd,
-    result: File,
-}
-
-impl Worker {
-    fn new(
-        name: &str,
-        context: &Context,
-        work: impl FnOnce() -> Result<(String, Value), Failure>,
-    ) -> Result<Self, Failure> {
-        let result = File::from(rustix::fs::memfd_create("result", MemfdFlags::CLOEXEC)?);
-        match process::clone(0, None)? {
-            Clone::Parent { pidfd, .. } => Ok(Self { name: name.to_owned(), pidfd, result }),
-            Clone::Child => {
-                let told = match work() {
-                    Ok((text, told)) => json!({ "text": text, "told": told }),
-                    Err(failure) => json!({
-                        "error": failure.json(),
-                        "text": failure.text(context.colour_errors),
-                    }),
-                };
-                let written = (&result).write_all(told.to_string().as_bytes());
-                std::process::exit(i32::from(written.is_err()));
-            }
-        }
-    }
-
-    /// Waits for the end and tells of it.
-    fn finish(mut self, context: &Context, all: &mut Vec<Value>) -> Outcome {
-        rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED)?;
-        let mut text = String::new();
-        self.result.seek(SeekFrom::Start(0))?;
-        self.result.read_to_string(&mut text)?;
-        let lost = || {
-            let message = format!("the process that worked on {} was killed", self.name);
-            json!({ "error": { "message": message }, "text": format!("error: {message}\n") })
-        };
-        let result: Value = serde_json::from_str(&text).unwrap_or_else(|_| lost());
-        let said = result["text"].as_str().unwrap_or_default();
-        let failed = !result["error"].is_null();
-        match (context.json, failed) {
-            (true, true) => all.push(json!({ "name": self.name, "error": result["error"] })),
-            (true, false) => all.push(result["told"].clone()),
-            (false, true) => term::print_error(said),
-            (false, false) => report(context, said, &Value::Null),
-        }
-        Ok(if failed { FAILED } else { 0 })
     }
 }

@@ -1,17 +1,14 @@
 //! `holm start`.
 
-use std::collections::BTreeMap;
-
 use clap::{ArgGroup, Args};
 use holm::guest;
 use holm::pool::{Name, Pool};
 use serde_json::Value;
 
 use crate::context::Context;
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
 use crate::ready::Ready;
-use crate::several::{self, Names};
-use crate::term;
+use crate::several::{Answer, Answers, Names};
 use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
@@ -41,46 +38,22 @@ pub struct Start {
 impl Run for Start {
     fn run(self, context: &Context) -> Outcome {
         if self.autostart {
-            return self.in_order(context);
+            let pool = context.pool()?;
+            let mut answers = Answers::new(context);
+            guest::autostart(
+                &pool,
+                |name| {
+                    let started = Name::new(name).map_err(Failure::from);
+                    let started = started.and_then(|name| start(&pool, &name, &self.ready, false));
+                    Answer::new(context, name, started)
+                },
+                |name, answer| answers.add(name, answer),
+            )?;
+            return Ok(answers.finish());
         }
         let all = self.all;
         Names::new(self.names, all)
             .each(context, |pool, name| start(pool, &Name::new(name)?, &self.ready, all))
-    }
-}
-
-impl Start {
-    /// Starts one place of the order after the other. A guest that does not start keeps no other from it.
-    fn in_order(self, context: &Context) -> Outcome {
-        let pool = context.pool()?;
-        let mut told = Vec::new();
-        let mut worst = 0;
-        let mut places: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-        for guest in guest::list(&pool)?.iter().filter(|guest| guest.state.is_none()) {
-            match guest::configured(&pool, &guest.name) {
-                Ok((_, config)) => {
-                    if let Some(autostart) = config.autostart {
-                        places.entry(autostart.order).or_default().push(guest.name.to_string());
-                    }
-                }
-                Err(error) => {
-                    let failure = Failure::from(error);
-                    if !context.json {
-                        term::print_error(&failure.text(context.colour_errors));
-                    }
-                    told.push(several::failed(guest.name.as_str(), &failure));
-                    worst = FAILED;
-                }
-            }
-        }
-        for names in places.into_values() {
-            let place = several::at_once(context, &names, &mut told, |name| {
-                start(&pool, &Name::new(name)?, &self.ready, false)
-            });
-            worst = worst.max(place?);
-        }
-        several::report_all(context, told);
-        Ok(worst)
     }
 }
 

@@ -112,6 +112,9 @@ pub enum Error {
         /// What to do.
         hint: String,
     },
+    /// A process that worked on one of several guests was killed.
+    #[error("the process that worked on {0} was killed")]
+    WorkerKilled(String),
     /// The state on a control group cannot be read.
     #[error("the state of guest {name} cannot be read; `holm kill {name}` ends it")]
     State {

@@ -5,12 +5,14 @@
 //! monitor that is killed, loses nothing that the next command does not find again.
 
 mod adopt;
+mod autostart;
 mod create;
 mod ended;
 mod error;
 mod folder;
 mod guard;
 mod list;
+mod parallel;
 mod prepare;
 mod process;
 mod ready;
@@ -22,11 +24,13 @@ mod signal;
 mod start;
 mod sweep;
 
+pub use autostart::autostart;
 pub use create::create;
 pub use ended::ended;
 pub use error::Error;
 pub use folder::{config_path, configured, remove, rename};
 pub use list::{Status, Summary, goes_on, list, names, oom_kills, summary};
+pub use parallel::in_parallel;
 pub use ready::wait_ready;
 pub use release::release;
 pub use repair::watched;

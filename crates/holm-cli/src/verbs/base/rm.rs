@@ -6,9 +6,9 @@ use holm::store;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
+use crate::several::{self, Answer, Answers};
 use crate::verb::{Outcome, Run};
-use crate::{several, term};
 
 const EXAMPLES: &str = "Examples:
   holm base rm old
@@ -33,20 +33,11 @@ impl Run for Rm {
             several::report(context, "", &json!({ "name": name }));
             return Ok(0);
         }
-        let mut worst = 0;
-        let mut all = Vec::new();
+        let mut answers = Answers::new(context);
         for name in &self.names {
-            let Err(failure) = remove(name) else {
-                all.push(json!({ "name": name }));
-                continue;
-            };
-            worst = FAILED;
-            if !context.json {
-                term::print_error(&failure.text(context.colour_errors));
-            }
-            all.push(several::failed(name, &failure));
+            let removed = remove(name).map(|()| (String::new(), json!({ "name": name })));
+            answers.add(name, Ok(Answer::new(context, name, removed)));
         }
-        several::report_all(context, all);
-        Ok(worst)
+        Ok(answers.finish())
     }
 }

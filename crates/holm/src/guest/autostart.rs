@@ -1,0 +1,30 @@
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::parallel::in_parallel;
+use super::{Result, configured, list};
+use crate::pool::Pool;
+
+/// Starts the guests that have the key `autostart` and do not run: lower numbers first, equal ones at once. `start`
+/// starts one, and `report` is handed what came of it; a guest that does not start keeps no other from it.
+pub fn autostart<T: Serialize + DeserializeOwned>(
+    pool: &Pool,
+    start: impl Fn(&str) -> T,
+    mut report: impl FnMut(&str, Result<T>),
+) -> Result<()> {
+    let mut order: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for guest in list(pool)?.iter().filter(|guest| guest.state.is_none()) {
+        let name = guest.name.as_str();
+        match configured(pool, &guest.name) {
+            Ok((_, config)) => {
+                if let Some(autostart) = config.autostart {
+                    order.entry(autostart.order).or_default().push(name.to_owned());
+                }
+            }
+            Err(error) => report(name, Err(error)),
+        }
+    }
+    order.values().try_for_each(|names| in_parallel(names, &start, &mut report))
+}
