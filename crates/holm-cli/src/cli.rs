@@ -12,15 +12,15 @@ use crate::failure::{Failure, WRONG_USAGE};
 use crate::overview::overview;
 use crate::verb::Verb;
 use crate::verbs::TABLE;
-use crate::{failure, global, term, words};
+use crate::{failure, global, other_tools, term};
 
 /// Runs the command line and gives the exit status.
 pub fn run(args: &[OsString]) -> ExitCode {
     let json = args.iter().take_while(|a| *a != "--").any(|a| a == "--json");
     let verb = match find(args) {
         First::Verb(verb) => verb,
-        First::Unknown(word) => {
-            let failure = Failure::usage(words::unknown(TABLE, &word));
+        First::Unknown(name) => {
+            let failure = Failure::usage(other_tools::unknown_verb(TABLE, &name));
             return failure::show(&failure, json, term::colours_on_stderr(None));
         }
         First::Help => {
@@ -51,7 +51,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
     }
 }
 
-/// What the first word that is no global option says.
+/// What the first argument that is no global option asks for.
 enum First {
     Verb(&'static Verb),
     Unknown(String),
@@ -70,17 +70,17 @@ fn find(args: &[OsString]) -> First {
             "-h" | "--help" => return First::Help,
             "-V" | "--version" => return First::Version,
             flag if flag.starts_with('-') && flag != "-" => {}
-            word => {
+            name => {
                 return TABLE
-                    .find(word)
-                    .map_or_else(|| First::Unknown(word.to_owned()), First::Verb);
+                    .find(name)
+                    .map_or_else(|| First::Unknown(name.to_owned()), First::Verb);
             }
         }
     }
     First::Nothing
 }
 
-/// What clap has to say: help on standard output, or what is wrong with the words.
+/// What clap has to say: help on standard output, or what is wrong with the arguments.
 fn usage(error: &clap::Error, json: bool) -> ExitCode {
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if json && !asked {

@@ -24,7 +24,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// The folder that holds everything.
+    /// The Holm root's directory.
     pub fn root(&self) -> PathBuf {
         self.root
             .clone()
@@ -32,7 +32,7 @@ impl Context {
             .unwrap_or_else(|| PathBuf::from(pool::DEFAULT_ROOT))
     }
 
-    /// Opens the root. What a command puts right there on its way is said on standard error.
+    /// Opens the root. What a command repairs there on its way is printed on standard error.
     pub fn pool(&self) -> Result<Pool, Failure> {
         let pool = Pool::open(&self.root()).map_err(|error| {
             let failure = Failure::from(error);

@@ -96,7 +96,7 @@ impl Failure {
 
 impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        // A change that holm was told on its command line.
+        // A change that was given on the command line.
         let usage = matches!(config_error(&error), Some(config::Error::Change { .. }));
         let status = if usage { WRONG_USAGE } else { FAILED };
         Self { error: Box::new(error), help: None, status }

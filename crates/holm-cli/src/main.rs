@@ -6,6 +6,7 @@ mod context;
 mod failure;
 mod global;
 mod options;
+mod other_tools;
 mod overview;
 mod progress;
 mod ready;
@@ -14,7 +15,6 @@ mod several;
 mod term;
 mod verb;
 mod verbs;
-mod words;
 
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;

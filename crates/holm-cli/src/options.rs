@@ -7,7 +7,7 @@ use holm::config::{Change, edit_text};
 
 use crate::failure::Failure;
 
-/// Each is short for `--set KEY=VALUE`, and says for which.
+/// Each is short for `--set KEY=VALUE` with the key that its help names.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Settings of the guest")]
 pub struct Options {
@@ -23,7 +23,7 @@ pub struct Options {
     /// Publish a port: 8080:80, 127.0.0.1:53:53/udp (net.publish)
     #[arg(long, short, value_name = "HOST:GUEST")]
     publish: Vec<String>,
-    /// Bind a host folder or file: /srv/data:/data[:ro] (mounts)
+    /// Bind a directory or file of the host: /srv/data:/data[:ro] (mounts)
     #[arg(long, short = 'v', visible_alias = "volume", value_name = "SOURCE:TARGET")]
     mount: Vec<String>,
     /// Limit memory: 512M, 2G (memory.limit)

@@ -1,4 +1,4 @@
-//! `--wait`: until a guest says that it is up.
+//! `--wait`: until a guest is ready.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::failure::Failure;
 /// Whether to wait, and how long.
 #[derive(Debug, Args)]
 pub struct Ready {
-    /// Wait until init says that the guest is up, at most so long [default: 90s]. An init that never says so, such
-    /// as sysvinit, is not waited for
+    /// Wait until the guest is ready, at most so long [default: 90s]. An init that never says so, such as sysvinit,
+    /// is not waited for
     #[arg(
         long,
         value_name = "TIME",
@@ -27,7 +27,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Waits if that was asked for; gives what there is to say then, and what `--json` tells.
+    /// Waits if that was asked for; gives the text and the JSON to print then.
     pub fn wait(&self, pool: &Pool, guest: &Name) -> Result<(String, Value), Failure> {
         let name = guest.as_str();
         let Some(timeout) = self.wait else { return Ok((String::new(), json!({ "name": name }))) };

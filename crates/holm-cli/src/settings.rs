@@ -1,4 +1,4 @@
-//! Saying what follows from a change of a guest's settings.
+//! What follows from a change of a guest's settings.
 
 use holm::config::Effect;
 use holm::guest::Changed;
@@ -8,17 +8,17 @@ use serde_json::json;
 use crate::context::Context;
 use crate::term;
 
-/// Tells which settings hold already and which wait for the next start.
-pub fn tell(context: &Context, guest: &Name, changed: &Changed) {
+/// Prints which settings are in effect already and which wait for the next start.
+pub fn report(context: &Context, guest: &Name, changed: &Changed) {
     let names = |effect| -> Vec<&str> {
         changed.keys.iter().filter(|c| c.1 == effect).map(|c| c.0.as_str()).collect()
     };
     let (live, next) = (names(Effect::Live), names(Effect::NextStart));
     if context.json {
-        let told = json!({
+        let output = json!({
             "name": guest.as_str(), "running": changed.running, "live": live, "next_start": next,
         });
-        term::print(&format!("{told}\n"));
+        term::print(&format!("{output}\n"));
     } else if changed.running && !context.quiet {
         if !live.is_empty() {
             term::print(&format!("in effect now: {}\n", live.join(", ")));

@@ -21,18 +21,18 @@ pub struct Names {
     #[arg(long, short, conflicts_with = "names")]
     all: bool,
     #[arg(skip)]
-    of_run: bool,
+    one_command: bool,
 }
 
 impl Names {
     /// These, or all.
     pub fn new(names: Vec<String>, all: bool) -> Self {
-        Self { given: names, all, of_run: false }
+        Self { given: names, all, one_command: false }
     }
 
-    /// The same; all guests are also those of `holm run`, which have no folder.
-    pub fn with_those_of_run(self) -> Self {
-        Self { of_run: true, ..self }
+    /// The same; `--all` includes guests for one command, which have no directory.
+    pub fn including_one_command(self) -> Self {
+        Self { one_command: true, ..self }
     }
 
     /// Whether more than one answer may come.
@@ -48,17 +48,17 @@ impl Names {
     /// The names, each once.
     fn list(self, pool: &Pool) -> Result<Vec<String>, Failure> {
         if self.all {
-            let all = if self.of_run { guest::names(pool)? } else { pool.guests()? };
+            let all = if self.one_command { guest::names(pool)? } else { pool.guests()? };
             return Ok(all.iter().map(ToString::to_string).collect());
         }
         let mut there = std::collections::HashSet::new();
         Ok(self.given.into_iter().filter(|n| there.insert(n.clone())).collect())
     }
 
-    /// Does `work` for each, and says what came of it in the order of the names.
+    /// Does `work` for each, and reports the results in the order of the names.
     ///
-    /// `work` gives the sentence that tells of success, and what `--json` tells: itself for one name that was given,
-    /// else in an array, however many there are.
+    /// `work` gives the text that is printed, and the JSON that is printed with `--json`: as it is for one name that
+    /// was given, else in an array, however many there are.
     pub fn each(
         self,
         context: &Context,
@@ -67,8 +67,8 @@ impl Names {
         let pool = context.pool()?;
         if let ([name], false) = (self.given.as_slice(), self.all) {
             // The common case needs no other process, and ends as any verb does.
-            let (text, told) = work(&pool, name)?;
-            report(context, &text, &told);
+            let (text, json) = work(&pool, name)?;
+            report(context, &text, &json);
             return Ok(0);
         }
         let mut answers = Answers::new(context);
@@ -81,18 +81,18 @@ impl Names {
     }
 }
 
-/// What came of one name, as the process that worked on it hands it over.
+/// The result of one name, as the process that worked on it hands it over.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answer {
-    /// What a person is told: the error, if it failed.
+    /// What is printed without `--json`: the error, if it failed.
     text: String,
-    /// What a program is told.
+    /// What is printed with `--json`.
     json: Value,
     failed: bool,
 }
 
 impl Answer {
-    /// What came of `name`.
+    /// The result of `name`.
     pub fn new(context: &Context, name: &str, done: Result<(String, Value), Failure>) -> Self {
         match done {
             Ok((text, json)) => Self { text, json, failed: false },
@@ -142,20 +142,20 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// Whether `--all` means others: a guest does not run, or is gone by now.
-pub fn is_over(error: &guest::Error) -> bool {
+/// Whether `--all` does not mean this guest: it does not run, or is gone by now.
+pub fn is_not_running(error: &guest::Error) -> bool {
     matches!(error, guest::Error::NotRunning(_) | guest::Error::Pool(pool::Error::NoGuest { .. }))
 }
 
-/// What `--json` tells of a name that something went wrong with, among others.
+/// The JSON of a name that failed, among others.
 fn failed(name: &str, failure: &Failure) -> Value {
     json!({ "name": name, "error": failure.json() })
 }
 
-/// Says what came of a verb.
-pub fn report(context: &Context, text: &str, told: &Value) {
+/// Prints the result of a verb.
+pub fn report(context: &Context, text: &str, json: &Value) {
     if context.json {
-        term::print(&format!("{told}\n"));
+        term::print(&format!("{json}\n"));
     } else if !context.quiet && !text.is_empty() {
         term::print(&format!("{text}\n"));
     }

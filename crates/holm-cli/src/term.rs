@@ -45,16 +45,16 @@ pub fn paint(text: &str, colour: &str, on: bool) -> String {
 
 /// Prints to standard output; a reader that has gone (`holm ls | head`) is no error.
 pub fn print(text: &str) {
-    harmlessly(std::io::stdout().as_fd(), text);
+    filtered(std::io::stdout().as_fd(), text);
 }
 
 /// Prints to standard error.
 pub fn print_error(text: &str) {
-    harmlessly(std::io::stderr().as_fd(), text);
+    filtered(std::io::stderr().as_fd(), text);
 }
 
 /// A base, an archive or a guest may have chosen a part of the text.
-fn harmlessly(output: BorrowedFd<'_>, text: &str) {
+fn filtered(output: BorrowedFd<'_>, text: &str) {
     let mut output = Harmless::new(output);
     let _ = output.write(text.as_bytes()).and_then(|()| output.finish());
 }
@@ -147,7 +147,7 @@ pub fn since(time: u64) -> String {
     span(now().saturating_sub(time))
 }
 
-/// Seconds in the unit that fits: `5 s`, `12 min`, `3 h`, `9 days`.
+/// A duration in the unit that fits: `5 s`, `12 min`, `3 h`, `9 days`.
 pub fn span(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -188,12 +188,12 @@ mod tests {
     #[test]
     fn tables_are_aligned_and_need_no_trailing_blanks() {
         let rows = vec![
-            vec![Cell::from("a"), coloured("long word", DIM)],
+            vec![Cell::from("a"), coloured("long value", DIM)],
             vec![Cell::from("bcd"), Cell::from(1)],
         ];
-        assert_eq!(table(&["N", "VALUE"], &rows, false), "N    VALUE\na    long word\nbcd  1\n");
+        assert_eq!(table(&["N", "VALUE"], &rows, false), "N    VALUE\na    long value\nbcd  1\n");
         assert_eq!(table(&["N"], &[], false), "");
         let text = table(&["N", "VALUE"], &rows, true);
-        assert!(text.contains("\x1b[2mlong word\x1b[0m\n") && !text.contains("\x1b[m"));
+        assert!(text.contains("\x1b[2mlong value\x1b[0m\n") && !text.contains("\x1b[m"));
     }
 }

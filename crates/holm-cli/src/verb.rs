@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::failure::{FAILED, Failure};
 use crate::global;
 
-/// The exit status, or why there is none.
+/// The exit status, or why the verb failed.
 pub type Outcome = Result<u8, Failure>;
 
 /// What a verb's arguments do.
@@ -96,7 +96,7 @@ impl Verb {
         Self { more: Some(more), ..self }
     }
 
-    /// Whether people are told of it.
+    /// Whether the help leaves it out.
     pub fn is_hidden(&self) -> bool {
         self.group == Group::Hidden
     }

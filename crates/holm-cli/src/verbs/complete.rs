@@ -13,20 +13,20 @@ use crate::{global, term};
 
 pub const VERB: Verb = Verb::explaining::<Complete>(Group::Hidden, "complete", "");
 
-/// The words so far; the last one is being typed.
+/// The arguments so far; the last one is being typed.
 #[derive(Debug, Args)]
 pub struct Complete {
     #[arg(last = true)]
-    words: Vec<String>,
+    arguments: Vec<String>,
 }
 
 impl Explain for Complete {
     fn run(self, context: &Context, table: Table) -> Outcome {
-        let Some((typed, before)) = self.words.split_last() else { return Ok(0) };
+        let Some((typed, before)) = self.arguments.split_last() else { return Ok(0) };
         let mut text = String::new();
-        for word in Place::of(before, context, table).candidates(typed) {
-            if word.starts_with(typed.as_str()) {
-                text.push_str(&word);
+        for candidate in Place::of(before, context, table).candidates(typed) {
+            if candidate.starts_with(typed.as_str()) {
+                text.push_str(&candidate);
                 text.push('\n');
             }
         }
@@ -35,7 +35,7 @@ impl Explain for Complete {
     }
 }
 
-/// Where in a command line the word stands that is being typed.
+/// Where in a command line the argument stands that is being typed.
 struct Place {
     table: Table,
     /// The root that the line speaks of.
@@ -45,10 +45,10 @@ struct Place {
     command: Command,
     /// The option whose value it is.
     option: Option<Arg>,
-    /// How many words of that command, which are no options, stand before it.
-    words: usize,
+    /// How many arguments of that command, options left out, stand before it.
+    positionals: usize,
     /// Nothing is known of it: it belongs to a command inside a guest, or to a verb that is none.
-    foreign: bool,
+    unknown: bool,
 }
 
 impl Place {
@@ -59,51 +59,51 @@ impl Place {
             verb: None,
             command: global::command(),
             option: None,
-            words: 0,
-            foreign: false,
+            positionals: 0,
+            unknown: false,
         };
-        // bash makes a word of its own of the one in --root=DIR.
-        for word in before.iter().filter(|word| *word != "=") {
-            place.pass(word);
+        // bash makes an argument of its own of the one in --root=DIR.
+        for argument in before.iter().filter(|argument| *argument != "=") {
+            place.pass(argument);
         }
         place
     }
 
-    fn pass(&mut self, word: &str) {
+    fn pass(&mut self, argument: &str) {
         if let Some(option) = self.option.take() {
             if option.get_id() == "root" {
-                self.context.root = Some(PathBuf::from(word));
+                self.context.root = Some(PathBuf::from(argument));
             }
-        } else if word == "--" {
-            self.foreign = true;
-        } else if let Some(root) = word.strip_prefix("--root=") {
+        } else if argument == "--" {
+            self.unknown = true;
+        } else if let Some(root) = argument.strip_prefix("--root=") {
             self.context.root = Some(PathBuf::from(root));
-        } else if word.starts_with('-') {
-            self.option = self.option_with_value(word);
+        } else if argument.starts_with('-') {
+            self.option = self.option_with_value(argument);
         } else if self.verb.is_none() {
-            self.verb = self.table.find(word);
+            self.verb = self.table.find(argument);
             match self.verb {
                 Some(verb) => self.command = verb.clap(),
-                None => self.foreign = true,
+                None => self.unknown = true,
             }
-        } else if let Some(inner) = self.command.find_subcommand(word).cloned() {
+        } else if let Some(inner) = self.command.find_subcommand(argument).cloned() {
             self.command = inner;
         } else {
-            // Whatever follows the first word of a command is that command's.
-            self.foreign |= self.argument().is_some_and(Arg::is_trailing_var_arg_set);
-            self.words += 1;
+            // Whatever follows the program of a command inside is that command's.
+            self.unknown |= self.argument().is_some_and(Arg::is_trailing_var_arg_set);
+            self.positionals += 1;
         }
     }
 
-    /// The option that a word is, if its value is the next word.
-    fn option_with_value(&self, word: &str) -> Option<Arg> {
-        let is = |arg: &&Arg| match word.strip_prefix("--") {
+    /// The option that an argument is, if its value is the next argument.
+    fn option_with_value(&self, argument: &str) -> Option<Arg> {
+        let is = |arg: &&Arg| match argument.strip_prefix("--") {
             Some(long) => {
                 let aliases = arg.get_all_aliases().unwrap_or_default();
                 arg.get_long() == Some(long) || aliases.contains(&long)
             }
             // Options of one letter may stand together: -it.
-            None => arg.get_short().is_some() && arg.get_short() == word.chars().last(),
+            None => arg.get_short().is_some() && arg.get_short() == argument.chars().last(),
         };
         let root = global::command();
         let found = self.command.get_arguments().chain(root.get_arguments()).find(is)?;
@@ -114,11 +114,11 @@ impl Place {
     fn argument(&self) -> Option<&Arg> {
         let all: Vec<&Arg> = self.command.get_positionals().collect();
         let last = all.last().filter(|last| matches!(last.get_action(), ArgAction::Append));
-        all.get(self.words).or(last).copied()
+        all.get(self.positionals).or(last).copied()
     }
 
     fn candidates(&self, typed: &str) -> Vec<String> {
-        if self.foreign {
+        if self.unknown {
             return Vec::new();
         }
         if let Some(option) = &self.option {
@@ -133,7 +133,7 @@ impl Place {
         if self.command.has_subcommands() {
             return self.command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
         }
-        self.argument().map_or_else(Vec::new, |argument| self.words_for(verb, argument))
+        self.argument().map_or_else(Vec::new, |argument| self.values_of(verb, argument))
     }
 
     /// What an option may be set to.
@@ -149,7 +149,7 @@ impl Place {
     }
 
     /// What the argument of a verb may be. New names and files are the typist's to know.
-    fn words_for(&self, verb: &Verb, argument: &Arg) -> Vec<String> {
+    fn values_of(&self, verb: &Verb, argument: &Arg) -> Vec<String> {
         match (verb.name, argument.get_id().as_str()) {
             ("help", _) => verbs(self.table).collect(),
             ("doctor", _) => FEATURES.iter().map(|f| f.name.to_owned()).collect(),
@@ -186,10 +186,10 @@ fn keys() -> Vec<String> {
     config::keys().iter().map(|k| format!("{}=", k.name.trim_end_matches('*'))).collect()
 }
 
-/// The words that a key takes.
+/// The values that a key takes.
 fn choices(key: &str) -> Vec<String> {
     match config::find(key).map(|key| key.kind) {
-        Some(Kind::Choice(words)) => words.iter().map(|&word| word.to_owned()).collect(),
+        Some(Kind::Choice(values)) => values.iter().map(|&value| value.to_owned()).collect(),
         _ => Vec::new(),
     }
 }

@@ -11,7 +11,7 @@ use crate::verb::{Group, Outcome, Run, Verb};
 pub const VERB: Verb = Verb::new::<Completion>(
     Group::Host,
     "completion",
-    "Print a script that completes holm's words in a shell",
+    "Print a script that completes holm's arguments in a shell",
 )
 .examples(
     "holm completion bash > /etc/bash_completion.d/holm\n\

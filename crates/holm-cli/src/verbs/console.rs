@@ -12,17 +12,16 @@ use crate::failure::Failure;
 use crate::term;
 use crate::verb::{Group, Outcome, Run, Verb};
 
-pub const VERB: Verb =
-    Verb::new::<Look>(Group::Inside, "console", "Look at a guest's console and type into it")
-        .aliases(&["attach"])
-        .examples(
-            "holm console web                 # Ctrl-] q leaves, Ctrl-] Ctrl-] types a Ctrl-]\n\
+pub const VERB: Verb = Verb::new::<Attach>(Group::Inside, "console", "Attach to a guest's console")
+    .aliases(&["attach"])
+    .examples(
+        "holm console web                 # Ctrl-] q leaves, Ctrl-] Ctrl-] types a Ctrl-]\n\
              holm console --read-only web     # Ctrl-C leaves; any number may look",
-        );
+    );
 
 /// Arguments.
 #[derive(Debug, Args)]
-pub struct Look {
+pub struct Attach {
     /// Only look: no key reaches the guest
     #[arg(long, short)]
     read_only: bool,
@@ -30,20 +29,20 @@ pub struct Look {
     name: String,
 }
 
-impl Run for Look {
+impl Run for Attach {
     fn run(self, context: &Context) -> Outcome {
         let pool = context.pool()?;
         let name = context::guest(&pool, &self.name)?;
         guest::watched(&pool, &name)?;
         let (input, output) = (stdin(), stdout());
         let typing = !self.read_only;
-        let say = |text: String| {
+        let notice = |text: String| {
             if !context.quiet && output.is_terminal() {
                 term::print_error(&text);
             }
         };
         let keys = if typing && input.is_terminal() { "Ctrl-] q" } else { "Ctrl-C" };
-        say(format!("the console of {name}; {keys} leaves it\n"));
+        notice(format!("the console of {name}; {keys} leaves it\n"));
         let console = Console {
             guest: name.as_str(),
             socket: &pool.guest_run_dir(&name).join(SOCKET),
@@ -51,8 +50,8 @@ impl Run for Look {
             output: output.as_fd(),
         };
         match console.run()? {
-            Left::Detached => say(format!("\nleft the console of {name}; it runs on\n")),
-            Left::Ended(ended) => say(format!("\n{name} {}\n", words(ended))),
+            Left::Detached => notice(format!("\nleft the console of {name}; it runs on\n")),
+            Left::Ended(ended) => notice(format!("\n{name} {}\n", ended_text(ended))),
             Left::Dropped => {
                 let text = format!(
                     "{name}'s monitor closed the console: this terminal was too slow, or the monitor was killed"
@@ -64,7 +63,7 @@ impl Run for Look {
     }
 }
 
-fn words(ended: Ended) -> String {
+fn ended_text(ended: Ended) -> String {
     match ended.how {
         _ if ended.is_reboot() => "starts again".to_owned(),
         _ if ended.is_poweroff() => "switched itself off".to_owned(),

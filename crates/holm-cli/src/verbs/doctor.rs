@@ -60,7 +60,7 @@ fn text(findings: &[Finding], colour: bool) -> String {
     let width = findings.iter().map(|f| f.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for finding in findings {
-        let (word, shade) = match finding.state {
+        let (state, shade) = match finding.state {
             State::Ok => ("ok      ", GREEN),
             State::Degraded => ("degraded", YELLOW),
             State::Missing => ("missing ", term::RED),
@@ -69,7 +69,7 @@ fn text(findings: &[Finding], colour: bool) -> String {
         let _ = writeln!(
             text,
             "{}  {:width$}  {}",
-            paint(word, shade, colour),
+            paint(state, shade, colour),
             finding.name,
             finding.detail
         );

@@ -37,7 +37,7 @@ impl Run for Edit {
         let draft = path.with_file_name(format!("edit-{}.toml", std::process::id()));
         remove_orphans(&draft);
         std::fs::write(&draft, &before)?;
-        let after = write_until_right(context, &draft);
+        let after = edit_until_valid(context, &draft);
         let removed = std::fs::remove_file(&draft);
         let after = after?;
         removed?;
@@ -48,15 +48,15 @@ impl Run for Edit {
             return Ok(0);
         }
         let changed = guest::replace(&pool, &guest, &before, &after)?;
-        settings::tell(context, &guest, &changed);
+        settings::report(context, &guest, &changed);
         Ok(0)
     }
 }
 
 /// Removes the drafts of edits that were killed: their process ids are in the names.
 fn remove_orphans(draft: &Path) {
-    let folder = draft.parent().unwrap_or(draft);
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+    let directory = draft.parent().unwrap_or(draft);
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|n| n.strip_prefix("edit-")?.strip_suffix(".toml"));
         if pid.and_then(|pid| pid.parse::<u32>().ok()).is_some_and(is_dead) {
@@ -69,10 +69,10 @@ fn is_dead(pid: u32) -> bool {
     !Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// Opens the editor until the text is right or the person gives up.
-fn write_until_right(context: &Context, draft: &Path) -> Result<String, Failure> {
+/// Runs the editor until the text is valid or the user gives up.
+fn edit_until_valid(context: &Context, draft: &Path) -> Result<String, Failure> {
     loop {
-        open(draft)?;
+        run_editor(draft)?;
         let text = std::fs::read_to_string(draft)?;
         match config::parse(&text, "guest.toml") {
             Ok(_) => return Ok(text),
@@ -82,7 +82,7 @@ fn write_until_right(context: &Context, draft: &Path) -> Result<String, Failure>
                     return Err(failure.help("nothing was changed"));
                 }
                 term::print_error(&failure.text(context.colour_errors));
-                if !again()? {
+                if !ask_again()? {
                     return Err(Failure::new("the edit was given up; nothing was changed"));
                 }
             }
@@ -90,7 +90,7 @@ fn write_until_right(context: &Context, draft: &Path) -> Result<String, Failure>
     }
 }
 
-fn again() -> Result<bool, Failure> {
+fn ask_again() -> Result<bool, Failure> {
     term::print_error("Edit again? [Y/n] ");
     std::io::stderr().flush()?;
     let mut answer = String::new();
@@ -98,8 +98,8 @@ fn again() -> Result<bool, Failure> {
     Ok(read > 0 && !answer.trim().to_lowercase().starts_with('n'))
 }
 
-/// Runs the first editor that is named or there.
-fn open(draft: &Path) -> Result<(), Failure> {
+/// Runs the first editor that is configured or installed.
+fn run_editor(draft: &Path) -> Result<(), Failure> {
     let named = ["VISUAL", "EDITOR"]
         .into_iter()
         .find_map(|v| std::env::var_os(v).filter(|e| !e.is_empty()));

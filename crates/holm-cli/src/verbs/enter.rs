@@ -19,10 +19,10 @@ pub const VERB: Verb = Verb::new::<Enter>(Group::Inside, "enter", "Open a login 
 /// Arguments.
 #[derive(Debug, Args)]
 pub struct Enter {
-    /// As this user or number of the guest's, optionally with a group
+    /// Log in as this user of the guest, a name or a uid, optionally with a group
     #[arg(long, short, value_name = "USER[:GROUP]")]
     user: Option<String>,
-    /// Start in this folder [default: the user's home]
+    /// Start in this directory [default: the user's home]
     #[arg(long, short = 'w', visible_alias = "workdir", value_name = "DIR")]
     cwd: Option<String>,
     /// The guest

@@ -21,19 +21,19 @@ pub const VERB: Verb = Verb::new::<Exec>(Group::Inside, "exec", "Run a command i
 /// Arguments.
 #[derive(Debug, Args)]
 pub struct Exec {
-    /// Run as this user or number of the guest's, optionally with a group
+    /// Run as this user of the guest, a name or a uid, optionally with a group
     #[arg(long, short, value_name = "USER[:GROUP]")]
     user: Option<String>,
-    /// Start in this folder [default: the user's home]
+    /// Start in this directory [default: the user's home]
     #[arg(long, short = 'w', visible_alias = "workdir", value_name = "DIR")]
     cwd: Option<String>,
     /// Set an environment variable
     #[arg(long, short, value_name = "NAME=VALUE")]
     env: Vec<String>,
-    /// Understood and needless: input is always passed on
+    /// Accepted for other tools' sake: input is always passed on
     #[arg(short, long, hide = true)]
     interactive: bool,
-    /// Understood and needless: a terminal is passed on if there is one
+    /// Accepted for other tools' sake: a terminal is passed on if there is one
     #[arg(short, long, hide = true)]
     tty: bool,
     /// The guest

@@ -10,7 +10,7 @@ use crate::several::{self, Names};
 use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
-    Verb::new::<Freeze>(Group::Guests, "freeze", "Hold all processes of guests where they are")
+    Verb::new::<Freeze>(Group::Guests, "freeze", "Suspend all processes of guests")
         .aliases(&["pause", "suspend"])
         .examples("holm freeze web\nholm freeze --all");
 
@@ -24,10 +24,10 @@ pub struct Freeze {
 impl Run for Freeze {
     fn run(self, context: &Context) -> Outcome {
         let all = self.names.is_all();
-        self.names.with_those_of_run().each(context, |pool, name| {
+        self.names.including_one_command().each(context, |pool, name| {
             match guest::freeze(pool, &Name::new(name)?, true) {
                 // `--all` means those that run.
-                Err(error) if all && several::is_over(&error) => {}
+                Err(error) if all && several::is_not_running(&error) => {}
                 done => done?,
             }
             Ok((String::new(), json!({ "name": name })))

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::overview::overview;
 use crate::verb::{Explain, Group, Outcome, Table, Verb};
-use crate::{global, term, words};
+use crate::{global, other_tools, term};
 
 pub const VERB: Verb =
     Verb::explaining::<Help>(Group::Host, "help", "Explain a verb, with examples").examples(
@@ -26,12 +26,14 @@ impl Explain for Help {
             term::print(&overview(table));
             return Ok(0);
         };
-        let verb = table.find(name).ok_or_else(|| Failure::usage(words::unknown(table, name)))?;
+        let verb = table
+            .find(name)
+            .ok_or_else(|| Failure::usage(other_tools::unknown_verb(table, name)))?;
         let mut root = global::command().subcommand(verb.clap());
         root.build();
         let mut command = root.find_subcommand_mut(verb.name);
-        for word in &self.verb[1..] {
-            command = command.and_then(|c| c.find_subcommand_mut(word));
+        for name in &self.verb[1..] {
+            command = command.and_then(|c| c.find_subcommand_mut(name));
         }
         let command = command
             .ok_or_else(|| Failure::usage(format!("there is no holm {}", self.verb.join(" "))))?;

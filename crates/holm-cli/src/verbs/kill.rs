@@ -32,7 +32,7 @@ impl Run for Kill {
     fn run(self, context: &Context) -> Outcome {
         let all = self.names.is_all();
         let signal = self.signal.unwrap_or(KILL);
-        self.names.with_those_of_run().each(context, |pool, name| {
+        self.names.including_one_command().each(context, |pool, name| {
             let guest = Name::new(name)?;
             let sent = if signal == KILL {
                 guest::kill(pool, &guest)
@@ -41,7 +41,7 @@ impl Run for Kill {
             };
             match sent {
                 // `--all` means those that run.
-                Err(error) if all && several::is_over(&error) => {}
+                Err(error) if all && several::is_not_running(&error) => {}
                 sent => sent?,
             }
             Ok((String::new(), json!({ "name": name, "signal": signal.to_string() })))

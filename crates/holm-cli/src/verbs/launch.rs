@@ -41,8 +41,8 @@ impl Run for Launch {
             let _ = guest::remove(&pool, &name);
             return Err(error.into());
         }
-        let (text, told) = self.ready.wait(&pool, &name)?;
-        several::report(context, &text, &told);
+        let (text, json) = self.ready.wait(&pool, &name)?;
+        several::report(context, &text, &json);
         Ok(0)
     }
 }

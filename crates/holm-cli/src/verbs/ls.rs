@@ -19,7 +19,7 @@ pub struct Ls {
     /// Only guests that run
     #[arg(long, short)]
     running: bool,
-    /// Understood and needless: all guests are listed
+    /// Accepted for other tools' sake: all guests are listed
     #[arg(long, short, hide = true)]
     all: bool,
 }
@@ -66,10 +66,10 @@ fn row(guest: &Summary) -> Vec<Cell> {
     ]
 }
 
-/// The status in its colour, with what a person should look after.
+/// The status in its colour, with what needs attention.
 pub fn status(guest: &Summary) -> Cell {
-    let (word, colour) = word(guest.status);
-    let mut text = word.to_owned();
+    let (status, colour) = status_text(guest.status);
+    let mut text = status.to_owned();
     let remarks = [
         (guest.problem.is_some() && guest.status != Status::Unknown, "settings broken"),
         (guest.unwatched, "no monitor"),
@@ -81,8 +81,8 @@ pub fn status(guest: &Summary) -> Cell {
     term::coloured(text, colour)
 }
 
-/// A status as a word, and its colour.
-pub fn word(status: Status) -> (&'static str, &'static str) {
+/// The name of a status, and its colour.
+pub fn status_text(status: Status) -> (&'static str, &'static str) {
     match status {
         Status::Stopped => ("stopped", term::DIM),
         Status::Running => ("running", term::GREEN),

@@ -75,20 +75,20 @@ mod tests {
 
     use super::*;
 
-    /// A shell's words of a line, as far as the examples need one.
-    fn words(line: &str) -> Vec<String> {
-        let mut words = vec![String::new()];
+    /// The arguments that a shell makes of a line, as far as the examples need one.
+    fn arguments(line: &str) -> Vec<String> {
+        let mut arguments = vec![String::new()];
         let mut quoted = false;
         for c in line.chars() {
             match c {
                 '\'' => quoted = !quoted,
-                ' ' if !quoted => words.push(String::new()),
+                ' ' if !quoted => arguments.push(String::new()),
                 ';' | '|' | '&' | '#' | '>' if !quoted => break,
-                _ => words.last_mut().expect("there is always one").push(c),
+                _ => arguments.last_mut().expect("there is always one").push(c),
             }
         }
-        words.retain(|w| !w.is_empty());
-        words
+        arguments.retain(|w| !w.is_empty());
+        arguments
     }
 
     #[test]
@@ -108,9 +108,9 @@ mod tests {
         assert!(lines.iter().any(|l| format!("{l} ").contains(&own)), "{name}: {help}");
         for line in lines {
             let holm = line.find("holm ").expect("only such lines");
-            let words = words(&line[holm..]);
-            let result = TABLE.clap().try_get_matches_from(&words);
-            assert!(result.is_ok(), "{line}\n{words:?}\n{}", result.unwrap_err());
+            let arguments = arguments(&line[holm..]);
+            let result = TABLE.clap().try_get_matches_from(&arguments);
+            assert!(result.is_ok(), "{line}\n{arguments:?}\n{}", result.unwrap_err());
         }
         for inner in command.get_subcommands() {
             understood(&format!("{name} {}", inner.get_name()), inner);
@@ -131,19 +131,19 @@ mod tests {
             "holm logs -f web",
         ];
         for line in lines {
-            let mut words = words(line);
-            words[1] = TABLE.find(&words[1]).expect(line).name.to_owned();
-            let result = TABLE.clap().try_get_matches_from(&words);
+            let mut arguments = arguments(line);
+            arguments[1] = TABLE.find(&arguments[1]).expect(line).name.to_owned();
+            let result = TABLE.clap().try_get_matches_from(&arguments);
             assert!(result.is_ok(), "{line}\n{}", result.unwrap_err());
         }
     }
 
     #[test]
-    fn no_word_means_two_verbs() {
-        let mut there = std::collections::HashSet::new();
-        for word in TABLE.all().flat_map(|v| std::iter::once(&v.name).chain(v.aliases)) {
-            assert!(there.insert(word), "{word}");
-            assert_eq!(crate::words::instead(word), None, "{word} is a verb");
+    fn no_name_means_two_verbs() {
+        let mut seen = std::collections::HashSet::new();
+        for name in TABLE.all().flat_map(|v| std::iter::once(&v.name).chain(v.aliases)) {
+            assert!(seen.insert(name), "{name}");
+            assert_eq!(crate::other_tools::equivalent(name), None, "{name} is a verb");
         }
     }
 

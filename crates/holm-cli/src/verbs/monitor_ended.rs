@@ -16,14 +16,14 @@ pub const VERB: Verb = Verb::new::<MonitorEnded>(Group::Hidden, "monitor-ended",
 pub struct MonitorEnded {
     name: String,
     /// How init ended.
-    words: Vec<String>,
+    ended: Vec<String>,
 }
 
 impl Run for MonitorEnded {
     fn run(self, context: &Context) -> Outcome {
-        let words = self.words.join(" ");
-        let ended = Ended::parse(&words)
-            .ok_or_else(|| Failure::usage(format!("{words:?} is no end of a process")))?;
+        let ended = self.ended.join(" ");
+        let ended = Ended::parse(&ended)
+            .ok_or_else(|| Failure::usage(format!("{ended:?} is not how a process ends")))?;
         guest::ended(&context.pool()?, &Name::new(&self.name)?, ended)?;
         Ok(0)
     }

@@ -12,7 +12,7 @@ use crate::verb::{Group, Outcome, Run, Verb};
 pub const VERB: Verb = Verb::new::<Release>(
     Group::Host,
     "release",
-    "Give back to the host what a root without running guests has of it",
+    "Release what a Holm root without running guests has taken of the host",
 )
 .examples(
     "holm release\n\

@@ -34,13 +34,13 @@ pub struct RunOnce {
     /// Keep the guest, stopped, with what the command has changed
     #[arg(long)]
     keep: bool,
-    /// Understood and needless: without --keep the guest is always removed
+    /// Accepted for other tools' sake: without --keep the guest is always removed
     #[arg(long, hide = true, conflicts_with = "keep")]
     rm: bool,
-    /// Understood and needless: input and output are always the command's
+    /// Accepted for other tools' sake: input and output are always the command's
     #[arg(short, long, hide = true)]
     interactive: bool,
-    /// Understood and needless: a terminal is passed on if there is one
+    /// Accepted for other tools' sake: a terminal is passed on if there is one
     #[arg(short, long, hide = true)]
     tty: bool,
     #[arg(short, long, hide = true)]
@@ -63,7 +63,7 @@ impl Run for RunOnce {
         }
         let name = self.name.unwrap_or_else(|| format!("run-{}", std::process::id()));
         let name = Name::new(&name)?;
-        // Wrong words are told before there is a root to be opened.
+        // Wrong arguments are an error before a Holm root is opened.
         let ended = if self.keep {
             let text = self.options.text(&self.command)?;
             guest::run_kept(&context.pool()?, &name, &text)?

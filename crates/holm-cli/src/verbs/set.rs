@@ -36,7 +36,7 @@ impl Run for Set {
             self.changes.iter().map(|c| Change::parse(c)).collect();
         let guest = Name::new(&self.name)?;
         let changed = guest::set(&context.pool()?, &guest, &wanted?)?;
-        settings::tell(context, &guest, &changed);
+        settings::report(context, &guest, &changed);
         Ok(0)
     }
 }

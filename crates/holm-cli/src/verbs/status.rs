@@ -14,7 +14,7 @@ use crate::several::Names;
 use crate::term::{self, paint};
 use crate::verb::{Group, Outcome, Run, Verb};
 
-pub const VERB: Verb = Verb::new::<StatusOf>(Group::Guests, "status", "Tell how guests are")
+pub const VERB: Verb = Verb::new::<StatusOf>(Group::Guests, "status", "Show how guests are")
     .aliases(&["info"])
     .examples("holm status web\nholm status web db --json\nholm status --all");
 
@@ -29,7 +29,7 @@ impl Run for StatusOf {
     fn run(self, context: &Context) -> Outcome {
         // A line between one guest's and the next one's.
         let gap = if self.names.are_several() { "\n" } else { "" };
-        self.names.with_those_of_run().each(context, |pool, name| {
+        self.names.including_one_command().each(context, |pool, name| {
             let guest = guest::summary(pool, &Name::new(name)?)?;
             let text = format!("{}{gap}", text(&guest, context.colour).trim_end());
             Ok((text, json!(guest)))
@@ -38,10 +38,10 @@ impl Run for StatusOf {
 }
 
 fn text(guest: &Summary, colour: bool) -> String {
-    let (word, hue) = ls::word(guest.status);
+    let (status, hue) = ls::status_text(guest.status);
     let mut lines = vec![
         ("name", guest.name.to_string()),
-        ("status", paint(word, hue, colour)),
+        ("status", paint(status, hue, colour)),
         ("base", guest.base.clone()),
     ];
     if let Some(state) = &guest.state {
@@ -109,7 +109,7 @@ fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {
     }
 }
 
-/// How a run ended, in words.
+/// How a run ended, as text.
 fn last_text(last: &LastRun) -> String {
     let how = match Ended::parse(&last.ended) {
         Some(ended) if ended.is_reboot() => "rebooted".to_owned(),
@@ -129,13 +129,13 @@ fn last_text(last: &LastRun) -> String {
     format!("{how}{asked}, {}{oom}", term::ago(last.at))
 }
 
-/// An end in words.
+/// An end as text.
 pub fn how_text(how: How) -> String {
     match how {
         How::Exited(status) => format!("exited with {status}"),
         How::Killed(signal) => {
             format!("killed by {}", holm::config::Signal(i32::from(signal)))
         }
-        How::Unknown => "ended, nobody saw how".to_owned(),
+        How::Unknown => "ended, status unknown".to_owned(),
     }
 }

@@ -30,11 +30,11 @@ pub struct Stop {
 impl Run for Stop {
     fn run(self, context: &Context) -> Outcome {
         let all = self.names.is_all();
-        self.names.with_those_of_run().each(context, |pool, name| {
+        self.names.including_one_command().each(context, |pool, name| {
             let guest = Name::new(name)?;
             let killed = match guest::stop(pool, &guest, timeout(pool, &guest, self.timeout)) {
                 // `--all` asks for a state in which none runs.
-                Err(error) if all && several::is_over(&error) => false,
+                Err(error) if all && several::is_not_running(&error) => false,
                 stopped => stopped?,
             };
             let text =

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::several::{self, Names};
 use crate::verb::{Group, Outcome, Run, Verb};
 
-pub const VERB: Verb = Verb::new::<Thaw>(Group::Guests, "thaw", "Let frozen guests go on")
+pub const VERB: Verb = Verb::new::<Thaw>(Group::Guests, "thaw", "Resume frozen guests")
     .aliases(&["unpause", "resume", "unfreeze"])
     .examples("holm thaw web\nholm thaw --all");
 
@@ -23,10 +23,10 @@ pub struct Thaw {
 impl Run for Thaw {
     fn run(self, context: &Context) -> Outcome {
         let all = self.names.is_all();
-        self.names.with_those_of_run().each(context, |pool, name| {
+        self.names.including_one_command().each(context, |pool, name| {
             match guest::freeze(pool, &Name::new(name)?, false) {
                 // `--all` means those that run.
-                Err(error) if all && several::is_over(&error) => {}
+                Err(error) if all && several::is_not_running(&error) => {}
                 done => done?,
             }
             Ok((String::new(), json!({ "name": name })))

@@ -30,7 +30,7 @@ impl Run for Unset {
         let wanted: Vec<Change> = self.keys.iter().map(|k| Change::unset(k)).collect();
         let guest = Name::new(&self.name)?;
         let changed = guest::set(&context.pool()?, &guest, &wanted)?;
-        settings::tell(context, &guest, &changed);
+        settings::report(context, &guest, &changed);
         Ok(0)
     }
 }

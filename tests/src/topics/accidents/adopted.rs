@@ -112,7 +112,7 @@ fn restart_always(sandbox: &mut Sandbox) {
     let ended = end(sandbox, 0);
     is_started_again(sandbox, first);
     let told = sandbox.holm(&["status", "box"]).ok();
-    let words = if ended.starts_with("unknown") { "nobody saw how" } else { "another cannot tell" };
+    let words = if ended.starts_with("unknown") { "status unknown" } else { "another cannot tell" };
     assert!(told.stdout.contains(words), "{told}");
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }

@@ -21,7 +21,7 @@ const EXAMPLES_AND_SOURCES: &str = "Examples:
 SOURCE is one of
   debootstrap:SUITE[+PACKAGE,...]  a Debian, from the host's own apt sources
   busybox                          the host's static busybox
-  FOLDER                           a root filesystem
+  DIR                              a directory with a root filesystem
   FILE.tar[.gz|.xz|.zst]           the same as a tar
   -                                a tar on standard input";
 

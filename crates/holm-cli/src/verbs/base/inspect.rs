@@ -33,8 +33,8 @@ impl Run for Inspect {
         };
         let meta = &base.meta;
         if context.json {
-            let told = json!({ "name": base.name.as_str(), "image": base.image, "meta": meta });
-            term::print(&format!("{told}\n"));
+            let output = json!({ "name": base.name.as_str(), "image": base.image, "meta": meta });
+            term::print(&format!("{output}\n"));
             return Ok(0);
         }
         let none = || "none".to_owned();

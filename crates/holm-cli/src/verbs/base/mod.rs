@@ -29,13 +29,13 @@ pub struct Base {
 
 #[derive(Debug, Subcommand)]
 enum Verbs {
-    /// Make a base from Debian packages, a folder or a tar
+    /// Make a base from Debian packages, a directory or a tar
     #[command(visible_alias = "add", aliases = ["pull", "load"])]
     Import(import::Import),
     /// List the bases
     #[command(alias = "list")]
     Ls(ls::Ls),
-    /// Tell all about a base
+    /// Show all about a base
     #[command(aliases = ["show", "info"])]
     Inspect(inspect::Inspect),
     /// Remove bases that no guest uses

@@ -1,11 +1,11 @@
-//! Words of other tools that are no verbs here.
+//! Verbs of other tools, and what Holm has for them.
 
 use holm::config::nearest;
 
 use crate::verb::Table;
 
-/// Words, and what to type instead.
-const INSTEAD: [(&str, &str); 23] = [
+/// A verb of another tool, and what to type instead.
+const EQUIVALENTS: [(&str, &str); 23] = [
     ("ps", "holm ls for guests, holm exec NAME ps for what runs in one"),
     ("pull", "holm base import NAME SOURCE"),
     ("import", "holm base import NAME SOURCE"),
@@ -18,8 +18,8 @@ const INSTEAD: [(&str, &str); 23] = [
     ("network", "holm set NAME net.mode=... (holm help set lists all keys)"),
     ("port", "holm inspect NAME net.publish"),
     ("profile", "holm create NAME --base BASE --set KEY=VALUE"),
-    ("build", "holm base import NAME FOLDER"),
-    ("commit", "holm base import NAME FOLDER"),
+    ("build", "holm base import NAME DIR"),
+    ("commit", "holm base import NAME DIR"),
     ("volume", "holm set NAME mounts+=SOURCE:TARGET"),
     ("mount", "holm set NAME mounts+=SOURCE:TARGET"),
     ("file", "holm exec NAME cat FILE"),
@@ -31,19 +31,19 @@ const INSTEAD: [(&str, &str); 23] = [
     ("check", "holm doctor"),
 ];
 
-/// What to type instead of a word of another tool.
-pub fn instead(word: &str) -> Option<&'static str> {
-    INSTEAD.iter().find(|(w, _)| *w == word).map(|(_, instead)| *instead)
+/// What to type instead of a verb of another tool.
+pub fn equivalent(verb: &str) -> Option<&'static str> {
+    EQUIVALENTS.iter().find(|(v, _)| *v == verb).map(|(_, equivalent)| *equivalent)
 }
 
-/// The sentence for a word that is no verb.
-pub fn unknown(table: Table, word: &str) -> String {
-    if let Some(instead) = instead(word) {
-        return format!("holm has no verb {word:?}; use {instead}");
+/// The error message for a verb that Holm does not have.
+pub fn unknown_verb(table: Table, verb: &str) -> String {
+    if let Some(equivalent) = equivalent(verb) {
+        return format!("holm has no verb {verb:?}; use {equivalent}");
     }
     let names = table.all().flat_map(|v| std::iter::once(&v.name).chain(v.aliases)).copied();
-    match nearest(word, names) {
-        Some(near) => format!("holm has no verb {word:?}; did you mean {near}?"),
-        None => format!("holm has no verb {word:?}; holm --help lists them"),
+    match nearest(verb, names) {
+        Some(near) => format!("holm has no verb {verb:?}; did you mean {near}?"),
+        None => format!("holm has no verb {verb:?}; holm --help lists them"),
     }
 }
