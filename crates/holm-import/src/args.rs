@@ -35,7 +35,7 @@ pub fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Args> {
                 let name = name.ok_or(Error::Usage("no name"))?;
                 return Ok(Args {
                     root,
-                    name: Name::new(&name.to_string_lossy())?,
+                    name: Name::new(&name.to_string_lossy()).map_err(holm::pool::Error::from)?,
                     mirror,
                     source,
                 });

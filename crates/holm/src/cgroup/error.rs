@@ -2,6 +2,9 @@
 
 use rustix::io::Errno;
 
+/// The result of everything here.
+pub type Result<T> = std::result::Result<T, Error>;
+
 /// An error about a cgroup, for humans.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -8,7 +8,8 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::{Errno, pread};
 
 use super::files::write_file;
-use super::{Error, GuestCgroup, Result, walk};
+use super::guest::GuestCgroup;
+use super::{Error, Result, walk};
 
 /// How long freezing may take. A process that waits in the kernel uninterruptibly freezes when that ends.
 const FREEZE: Duration = Duration::from_secs(10);

@@ -16,134 +16,22 @@ mod create;
 mod error;
 mod events;
 mod files;
+mod guest;
 mod layout;
 mod limits;
+mod pool;
 mod remove;
 mod set;
 mod usage;
+mod v1;
 mod walk;
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
-use rustix::io::Errno;
-
-pub use create::{guests, monitor_fd};
-pub use error::Error;
+pub use error::{Error, Result};
+pub use guest::GuestCgroup;
 pub use layout::{Controller, Layout};
 pub use limits::Limits;
-pub use remove::remove_group;
+pub use pool::PoolCgroup;
 pub use usage::Usage;
-
-use files::open_dir;
-
-/// The result of everything here.
-pub type Result<T> = std::result::Result<T, Error>;
-
-/// The delegated cgroup inside NAME.
-const GUEST: &str = "guest";
-/// The leaf below it for processes that the host puts into a running guest.
-const LEAF: &str = ".holm";
-/// The running state; dies with the cgroup, which dies with the guest.
-const STATE: &str = "trusted.holm";
-/// Set to "1" by the monitor when the guest says that it is ready.
-const READY: &str = "trusted.holm.ready";
-
-/// The cgroups of one guest.
-#[derive(Debug)]
-pub struct GuestCgroup {
-    layout: Layout,
-    /// `<group>/NAME`, the same below every hierarchy.
-    path: String,
-    dir: OwnedFd,
-    guest: OwnedFd,
-    v1_tasks: Vec<OwnedFd>,
-    /// Made without one in any v1 hierarchy, so that none has to be looked for.
-    only_v2: bool,
-}
-
-impl GuestCgroup {
-    /// Opens the cgroups of a guest; `None` if there are none, so the guest is not running.
-    pub fn open(layout: &Layout, group: &str, name: &str) -> Result<Option<Self>> {
-        let path = format!("{group}/{name}");
-        let root = layout.open_v2()?;
-        let dir = match open_dir(&root, &path) {
-            Ok(dir) => dir,
-            Err(Errno::NOENT) => return Ok(None),
-            Err(e) => return Err(Error::io("open cgroup", &path, e)),
-        };
-        // A start killed between its two mkdirs left no `guest`; with one, the rest is like any other.
-        let guest = match files::make_and_open(&dir, GUEST) {
-            Ok(guest) => guest,
-            // Removed since it was opened.
-            Err(Errno::NOENT | Errno::NODEV) => return Ok(None),
-            Err(e) => return Err(Error::io("open", format!("{path}/{GUEST}"), e)),
-        };
-        Ok(Some(Self {
-            layout: layout.clone(),
-            path,
-            dir,
-            guest,
-            v1_tasks: Vec::new(),
-            only_v2: false,
-        }))
-    }
-
-    /// The cgroup that init is cloned into (`CLONE_INTO_CGROUP`).
-    pub fn guest_fd(&self) -> BorrowedFd<'_> {
-        self.guest.as_fd()
-    }
-
-    /// NAME itself: host-owned, carries the limits and the state.
-    pub fn dir_fd(&self) -> BorrowedFd<'_> {
-        self.dir.as_fd()
-    }
-
-    /// The `tasks` files of the v1 hierarchies that carry a limit of this guest; empty on pure v2, and for
-    /// an opened (not created) guest. Init itself writes "0" into each, before it unshares its cgroup
-    /// namespace: a parent that writes the pid waits for milliseconds, the process itself for 0.1 ms.
-    pub fn v1_tasks(&self) -> &[OwnedFd] {
-        &self.v1_tasks
-    }
-
-    /// A cgroup inside the guest for `exec` and `enter`. `guest` itself will not do, because a guest's
-    /// systemd turns on controllers there (EBUSY). The guest may have done the same with this leaf, or made
-    /// it threaded: when the clone fails with EBUSY, EOPNOTSUPP or ENODEV, try `fresh_leaf_fd`.
-    pub fn leaf_fd(&self) -> Result<OwnedFd> {
-        self.leaf(LEAF)
-    }
-
-    /// A leaf under a name that the guest could not foresee; it goes with the guest.
-    pub fn fresh_leaf_fd(&self) -> Result<OwnedFd> {
-        let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-            .map_err(|e| Error::io("draw a random name for a leaf of", &self.path, e))?;
-        self.leaf(&format!("{LEAF}-{:016x}", u64::from_ne_bytes(random)))
-    }
-
-    fn leaf(&self, name: &str) -> Result<OwnedFd> {
-        files::make_and_open(&self.guest, name)
-            .map_err(|e| Error::io("make cgroup", format!("{}/{GUEST}/{name}", self.path), e))
-    }
-
-    /// The guest's running state, as `set_state` left it.
-    pub fn state(&self) -> Result<Option<Vec<u8>>> {
-        files::xattr(&self.dir, STATE)
-            .map_err(|e| Error::io("read the state kept on cgroup", &self.path, e))
-    }
-
-    /// Keeps the guest's running state on its cgroup.
-    pub fn set_state(&self, state: &[u8]) -> Result<()> {
-        rustix::fs::fsetxattr(&self.dir, STATE, state, rustix::fs::XattrFlags::empty())
-            .map_err(|e| Error::io("keep the state on cgroup", &self.path, e))
-    }
-
-    /// Whether the guest has said that it is ready (the monitor notes it).
-    pub fn ready(&self) -> Result<bool> {
-        let value = files::xattr(&self.dir, READY)
-            .map_err(|e| Error::io("read the state kept on cgroup", &self.path, e))?;
-        Ok(value.as_deref() == Some(b"1"))
-    }
-}
 
 #[cfg(test)]
 mod tests;

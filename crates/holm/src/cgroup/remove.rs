@@ -5,8 +5,8 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 
-use super::create::MONITOR;
-use super::{Error, GUEST, GuestCgroup, Layout, Result, walk};
+use super::guest::{GUEST, GuestCgroup};
+use super::{Error, Result, walk};
 
 /// How long the last processes may take to leave after the kernel was told to end them.
 const LEAVE: Duration = Duration::from_secs(2);
@@ -21,14 +21,14 @@ impl GuestCgroup {
         if self.only_v2 {
             return Ok(());
         }
-        for root in self.layout.v1_roots() {
+        for root in self.layout().v1_roots() {
             walk::remove_empty(root, &self.path)?;
         }
         Ok(())
     }
 
     fn remove_v2(&self) -> Result<()> {
-        let root = self.layout.open_v2()?;
+        let root = self.layout().open_v2()?;
         for _ in 0..TRIES {
             // Most guests leave nothing below `guest`, and the exec leaf at most.
             let removed = unlinkat(&self.dir, GUEST, AtFlags::REMOVEDIR)
@@ -50,13 +50,4 @@ impl GuestCgroup {
         }
         Err(self.io("remove cgroup", "", Errno::BUSY))
     }
-}
-
-/// Removes the group of all guests, which must have none, from every hierarchy.
-pub fn remove_group(layout: &Layout, group: &str) -> Result<()> {
-    for root in std::iter::once(layout.v2_root()).chain(layout.v1_roots()) {
-        walk::remove_empty(root, &format!("{group}/{MONITOR}"))?;
-        walk::remove_empty(root, group)?;
-    }
-    Ok(())
 }

@@ -9,11 +9,13 @@ use rustix::fs::CWD;
 use rustix::io::Errno;
 
 use super::check::{in_use, limit_error};
-use super::create::{make_v1_dir, write_v2};
+use super::create::write_v2;
 use super::files::{open_dir, read_file, write_file};
+use super::guest::GuestCgroup;
 use super::layout::{Controller, open_root};
 use super::limits::{Limits, Setting};
-use super::{Error, GuestCgroup, Result, walk};
+use super::v1::make_v1_dir;
+use super::{Error, Result, walk};
 
 /// How long the guest's processes are listed again and moved: each round catches those that were forked
 /// during the one before, and a round without any ends it.
@@ -26,27 +28,27 @@ impl GuestCgroup {
     /// Makes these the guest's limits; what they do not name is lifted.
     pub fn set_limits(&self, limits: &Limits) -> Result<()> {
         limits.check()?;
-        let wanted = limits.v1_wanted(&self.layout)?;
-        let (group, _) = self.path.split_once('/').unwrap_or(("", &self.path));
-        for setting in limits.v2().iter().filter(|setting| self.layout.on_v2(setting.controller)) {
+        let wanted = limits.v1_wanted(self.layout())?;
+        for setting in limits.v2().iter().filter(|setting| self.layout().on_v2(setting.controller))
+        {
             if setting.value.is_some() {
                 if let (Some(memory), "memory.max") = (limits.memory, setting.file) {
                     self.make_room(memory)?;
                 }
-                write_v2(&self.layout, group, &self.path, &self.dir, setting)?;
+                write_v2(&self.pool, &self.path, &self.dir, setting)?;
             } else {
                 self.tell(setting, write_setting(&self.dir, setting))?;
             }
         }
-        if self.layout.v1_roots().is_empty() {
+        if self.layout().v1_roots().is_empty() {
             return Ok(());
         }
         let settings = limits.v1();
-        for root in self.layout.v1_roots() {
+        for root in self.layout().v1_roots() {
             let here: Vec<&Setting> =
                 settings.iter().filter(|setting| self.on_v1_root(setting, root)).collect();
             let needed = wanted.iter().any(|setting| self.on_v1_root(setting, root));
-            self.set_v1(root, group, &here, needed, limits.memory)?;
+            self.set_v1(root, &here, needed, limits.memory)?;
         }
         Ok(())
     }
@@ -71,14 +73,14 @@ impl GuestCgroup {
     }
 
     fn on_v1_root(&self, setting: &Setting, root: &Path) -> bool {
-        !self.layout.on_v2(setting.controller) && self.layout.v1(setting.controller) == Some(root)
+        !self.layout().on_v2(setting.controller)
+            && self.layout().v1(setting.controller) == Some(root)
     }
 
     /// Sets the limits of one v1 hierarchy, which the guest joins now if it was not in it.
     fn set_v1(
         &self,
         root: &Path,
-        group: &str,
         settings: &[&Setting],
         needed: bool,
         memory: Option<u64>,
@@ -87,11 +89,11 @@ impl GuestCgroup {
             Ok(dir) => dir,
             Err(Errno::NOENT) if needed => {
                 if let (Some(memory), true) =
-                    (memory, self.layout.v1(Controller::Memory) == Some(root))
+                    (memory, self.layout().v1(Controller::Memory) == Some(root))
                 {
                     self.check_held(memory)?;
                 }
-                make_v1_dir(root, group, &self.path)?
+                make_v1_dir(root, self.pool.name(), &self.path)?
             }
             Err(Errno::NOENT) => return Ok(()),
             Err(e) => {

@@ -1,8 +1,9 @@
 //! What a guest uses, and how often it ran out of memory.
 
+use super::Result;
 use super::files::{open_dir, read_file};
+use super::guest::GuestCgroup;
 use super::layout::{Controller, open_root};
-use super::{GuestCgroup, Result};
 use rustix::io::Errno;
 
 /// What a guest uses now. `None` where this host counts it only for guests with such a limit (v1).
@@ -24,7 +25,7 @@ impl GuestCgroup {
         let cpu = self.read("cpu.stat")?.unwrap_or_default();
         let memory = self.controller_dir(Controller::Memory)?;
         let pids = self.controller_dir(Controller::Pids)?;
-        let [now, peak] = if self.layout.on_v2(Controller::Memory) {
+        let [now, peak] = if self.layout().on_v2(Controller::Memory) {
             ["memory.current", "memory.peak"]
         } else {
             ["memory.usage_in_bytes", "memory.max_usage_in_bytes"]
@@ -41,7 +42,7 @@ impl GuestCgroup {
     /// was out of memory.
     pub fn oom_kills(&self) -> Result<u64> {
         let dir = self.controller_dir(Controller::Memory)?;
-        let file = if self.layout.on_v2(Controller::Memory) {
+        let file = if self.layout().on_v2(Controller::Memory) {
             "memory.events"
         } else {
             "memory.oom_control"
@@ -60,8 +61,8 @@ impl GuestCgroup {
 
     /// NAME in the hierarchy that has a controller, if it was made there.
     fn controller_dir(&self, controller: Controller) -> Result<ControllerDir> {
-        let dir = match self.layout.v1(controller) {
-            _ if self.layout.on_v2(controller) => open_dir(&self.dir, "."),
+        let dir = match self.layout().v1(controller) {
+            _ if self.layout().on_v2(controller) => open_dir(&self.dir, "."),
             Some(root) => open_dir(open_root(root)?, &self.path),
             None => Err(Errno::NOENT),
         };

@@ -6,7 +6,6 @@ use super::folder::{ids, move_to};
 use super::prepare::{NEW, fit, limits};
 use super::{Error, Result};
 use crate::Failed;
-use crate::cgroup::Layout;
 use crate::config;
 use crate::pool::{Name, Pool};
 use crate::store;
@@ -14,7 +13,7 @@ use crate::store;
 /// Makes a guest from the text of its guest.toml; it appears whole or not at all.
 pub fn create(pool: &Pool, name: &Name, text: &str) -> Result<()> {
     let config = config::parse(text, "guest.toml")?;
-    limits(&config).check_host(&Layout::probe()?)?;
+    limits(&config).check_host(pool.cgroup()?.layout())?;
     if pool.guest_dir(name).exists() {
         return Err(Error::Exists(name.clone()));
     }

@@ -4,7 +4,7 @@ use super::folder::{last, set_last};
 use super::repair::{bury_noting, state_of};
 use super::start::Start;
 use super::{Result, configured, repaired};
-use crate::cgroup::{GuestCgroup, Layout};
+use crate::cgroup::GuestCgroup;
 use crate::config::Restart;
 use crate::monitor::{Ended, How};
 use crate::pool::{Name, Pool};
@@ -54,8 +54,7 @@ pub(super) fn note_own_end(
     note: impl FnOnce(LastRun) -> LastRun,
 ) -> Result<()> {
     let own = |pid, inode| pid == own_pid() && inode == process::inode(pid);
-    let layout = Layout::probe()?;
-    if let Some(cgroup) = GuestCgroup::open(&layout, &pool.group(), name.as_str())?
+    if let Some(cgroup) = GuestCgroup::open(pool.cgroup()?, name.as_str())?
         && let Some(state) = state_of(&cgroup, name)?
         && own(state.monitor_pid, state.monitor_inode)
     {

@@ -10,6 +10,9 @@ pub enum Error {
     /// The root or a name.
     #[error(transparent)]
     Pool(#[from] crate::pool::Error),
+    /// A name that Holm does not accept.
+    #[error(transparent)]
+    Name(#[from] crate::pool::BadName),
     /// The base.
     #[error(transparent)]
     Store(#[from] crate::store::Error),

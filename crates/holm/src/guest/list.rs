@@ -6,7 +6,7 @@ use super::guard::guard;
 use super::repair::state_of;
 use super::sweep::{sweep, sweep_one};
 use super::{Error, Result, configured};
-use crate::cgroup::{GuestCgroup, Layout, Usage};
+use crate::cgroup::{GuestCgroup, Usage};
 use crate::pool::{Name, Pool};
 use crate::record::{LastRun, PendingRestart, RunRecord};
 
@@ -60,7 +60,7 @@ pub struct Summary {
 /// The names of all guests of a root, those of `holm run` among them, sorted.
 pub fn names(pool: &Pool) -> Result<Vec<Name>> {
     let mut names = pool.guests()?;
-    let running = crate::cgroup::guests(&Layout::probe()?, &pool.group())?;
+    let running = pool.cgroup()?.guests()?;
     names.extend(running.iter().filter_map(|name| Name::new(name).ok()));
     names.sort();
     names.dedup();
@@ -70,9 +70,8 @@ pub fn names(pool: &Pool) -> Result<Vec<Name>> {
 /// All guests of a root, sorted by name.
 pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
     let broken = sweep(pool)?;
-    let layout = Layout::probe()?;
     let names = names(pool)?;
-    let looked = names.iter().filter_map(|name| look(pool, &layout, name).transpose());
+    let looked = names.iter().filter_map(|name| look(pool, name).transpose());
     let mut all = looked.collect::<Result<Vec<Summary>>>()?;
     for (name, error) in broken {
         // It may have gone meanwhile.
@@ -86,9 +85,8 @@ pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
 
 /// One guest.
 pub fn summary(pool: &Pool, name: &Name) -> Result<Summary> {
-    let layout = Layout::probe()?;
-    sweep_one(pool, &layout, name)?;
-    let Some(mut found) = look(pool, &layout, name)? else {
+    sweep_one(pool, name)?;
+    let Some(mut found) = look(pool, name)? else {
         let known = pool.guests().unwrap_or_default();
         return Err(crate::pool::Error::NoGuest { name: name.clone(), known }.into());
     };
@@ -98,25 +96,24 @@ pub fn summary(pool: &Pool, name: &Name) -> Result<Summary> {
 
 /// Whether a guest runs, or will by itself.
 pub fn goes_on(pool: &Pool, name: &Name) -> Result<bool> {
-    let layout = Layout::probe()?;
-    sweep_one(pool, &layout, name)?;
+    sweep_one(pool, name)?;
     // A monitor notes an end, which is when this is asked, before all of the guest is gone, under this lock.
     let _lock = pool.lock_guest(name)?;
-    Ok(look(pool, &layout, name)?.is_some_and(|guest| guest.status != Status::Stopped))
+    Ok(look(pool, name)?.is_some_and(|guest| guest.status != Status::Stopped))
 }
 
 /// How many processes the kernel has killed because a guest had reached its memory limit: in the run that goes on, and
 /// in the last that ended.
 pub fn oom_kills(pool: &Pool, name: &Name) -> Result<(u64, u64)> {
-    let guest = look(pool, &Layout::probe()?, name)?;
+    let guest = look(pool, name)?;
     let last = |guest: &Summary| guest.last.as_ref().map_or(0, |last| last.oom_kills);
     Ok(guest.map_or((0, 0), |guest| (guest.oom_kills, last(&guest))))
 }
 
 /// Looks without a lock: `ls` must not wait for a start that takes its time.
-fn look(pool: &Pool, layout: &Layout, name: &Name) -> Result<Option<Summary>> {
+fn look(pool: &Pool, name: &Name) -> Result<Option<Summary>> {
     let folder = pool.guest_dir(name).is_dir();
-    let cgroup = GuestCgroup::open(layout, &pool.group(), name.as_str())?;
+    let cgroup = GuestCgroup::open(pool.cgroup()?, name.as_str())?;
     let found = match cgroup.map(|cgroup| (state_of(&cgroup, name), cgroup)) {
         Some((Err(error @ Error::State { .. }), _)) => return Ok(Some(unknown(name, &error))),
         Some((state, cgroup)) => state?.map(|state| (cgroup, state)),

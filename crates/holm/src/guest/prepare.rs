@@ -10,7 +10,7 @@ use rustix::process::umask;
 
 use super::repair::store_state;
 use super::{Error, Result};
-use crate::cgroup::{GuestCgroup, Layout, Limits};
+use crate::cgroup::{GuestCgroup, Limits};
 use crate::config::{Config, Init as InitKind, NetMode, Restart, Rlimit};
 use crate::host;
 use crate::launch::{self, Init, Running, Spec, Stdio};
@@ -63,10 +63,9 @@ impl<'a> Prepared<'a> {
         step::done("base");
         let plan = net::plan(pool.instance(), ids.context, &config.net)?;
         step::done("net-plan");
-        let layout = Layout::probe()?;
         let owner = (ids.base, ids.base);
         let limits = limits(&config);
-        let cgroup = GuestCgroup::create(&layout, &pool.group(), name.as_str(), &limits, owner)?;
+        let cgroup = GuestCgroup::create(pool.cgroup()?, name.as_str(), &limits, owner)?;
         let prepared =
             Self { pool, name, config, base, _pin: pin, ids, cgroup, plan, disk, uuid, first };
         // From here on a guest without a folder can be found, and tells whose it is.

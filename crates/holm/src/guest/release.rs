@@ -1,5 +1,4 @@
 use super::{Error, Result, sweep};
-use crate::cgroup::{self, Layout};
 use crate::net;
 use crate::pool::Pool;
 
@@ -13,12 +12,11 @@ pub fn release(pool: Pool) -> Result<()> {
         return Err(error);
     }
     pool.keep_others_out()?;
-    let layout = Layout::probe()?;
-    let running = cgroup::guests(&layout, &pool.group())?;
+    let running = pool.cgroup()?.guests()?;
     if !running.is_empty() {
         return Err(Error::StillRunning(running.join(", ")));
     }
     net::give_up(pool.instance())?;
-    cgroup::remove_group(&layout, &pool.group())?;
+    pool.cgroup()?.remove()?;
     Ok(pool.give_up_instance()?)
 }

@@ -3,7 +3,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::adopt::adopt;
 use super::{Error, Result, folder};
-use crate::cgroup::{GuestCgroup, Layout};
+use crate::cgroup::GuestCgroup;
 use crate::monitor;
 use crate::net;
 use crate::pool::{Lock, Name, Pool};
@@ -25,8 +25,7 @@ pub struct Alive {
 /// The caller holds the guest's lock, so a control group without a living process and without a
 /// monitor is not one that is just being made.
 pub(crate) fn repaired(pool: &Pool, name: &Name) -> Result<Option<Alive>> {
-    let layout = Layout::probe()?;
-    let Some(cgroup) = GuestCgroup::open(&layout, &pool.group(), name.as_str())? else {
+    let Some(cgroup) = GuestCgroup::open(pool.cgroup()?, name.as_str())? else {
         return Ok(None);
     };
     let state = state_of(&cgroup, name)?;
@@ -77,7 +76,7 @@ pub(super) fn remove_unknown(pool: &Pool, name: &Name, cgroup: GuestCgroup) -> R
 
 /// The control group and the state of a guest that runs.
 pub(crate) fn running(pool: &Pool, name: &Name) -> Result<(GuestCgroup, RunRecord)> {
-    let cgroup = GuestCgroup::open(&Layout::probe()?, &pool.group(), name.as_str())?;
+    let cgroup = GuestCgroup::open(pool.cgroup()?, name.as_str())?;
     if let Some(cgroup) = cgroup
         && let Some(state) = state_of(&cgroup, name)?
         && cgroup.populated()?

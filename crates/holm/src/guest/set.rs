@@ -1,6 +1,5 @@
 use super::prepare::limits;
 use super::{Error, Result, repaired};
-use crate::cgroup::Layout;
 use crate::config::{self, Change, Effect, edit_text};
 use crate::pool::{self, Name, Pool};
 use crate::step;
@@ -37,7 +36,7 @@ fn replace_locked(pool: &Pool, name: &Name, before: &str, after: &str) -> Result
     let new = config::parse(after, &path.to_string_lossy())?;
     // What was there may be nonsense that this change mends.
     let old = config::parse(before, "").unwrap_or_default();
-    limits(&new).check_host(&Layout::probe()?)?;
+    limits(&new).check_host(pool.cgroup()?.layout())?;
     let other_base = new.base != old.base;
     // Until the file names it nobody else can tell that it is needed.
     let _pin = other_base.then(|| store::pin(pool, &Name::new(&new.base)?)).transpose()?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use super::folder::{call_off, last};
 use super::repair::{Alive, locked, remove_unknown, repaired, store_state};
 use super::{Error, Result};
-use crate::cgroup::{GuestCgroup, Layout};
+use crate::cgroup::GuestCgroup;
 use crate::config::Signal;
 use crate::pool::{Name, Pool};
 use crate::process::ended_within;
@@ -54,7 +54,7 @@ pub fn kill(pool: &Pool, name: &Name) -> Result<()> {
 /// Ends a guest of which nothing is known, because another version of Holm has noted it or the note is damaged.
 fn kill_unknown(pool: &Pool, name: &Name) -> Result<()> {
     let _lock = pool.lock_guest(name)?;
-    if let Some(cgroup) = GuestCgroup::open(&Layout::probe()?, &pool.group(), name.as_str())? {
+    if let Some(cgroup) = GuestCgroup::open(pool.cgroup()?, name.as_str())? {
         cgroup.kill()?;
         cgroup.wait_empty(CLEAN_UP)?;
         remove_unknown(pool, name, cgroup)?;

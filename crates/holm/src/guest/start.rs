@@ -14,7 +14,7 @@ use super::error::in_one_line;
 use super::folder::{call_off, ended_path, ids};
 use super::prepare::{Prepared, fit, notify_socket, reason};
 use super::{Error, Result, configured, repaired};
-use crate::cgroup::{GuestCgroup, Layout, monitor_fd};
+use crate::cgroup::GuestCgroup;
 use crate::launch::{self, Stdio};
 use crate::monitor::{self, Handoff};
 use crate::net;
@@ -148,7 +148,7 @@ pub(super) fn in_monitor(
 ) -> Result<i32> {
     let (hear, tell) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::io("make", "a pipe", errno))?;
-    let group = monitor_fd(&Layout::probe()?, &pool.group())?;
+    let group = pool.cgroup()?.monitors()?;
     let child = clone(0, Some(group.as_fd()))
         .map_err(|error| Error::io("make the process of", "the monitor", error))?;
     let Clone::Parent { pid, pidfd } = child else {

@@ -3,7 +3,7 @@ use std::os::unix::fs::MetadataExt;
 
 use super::repair::{bury, state_of};
 use super::{Error, Result, repaired};
-use crate::cgroup::{self, GuestCgroup, Layout};
+use crate::cgroup::GuestCgroup;
 use crate::monitor;
 use crate::pool::{self, Name, Pool};
 use crate::record::{Ids, now};
@@ -17,12 +17,11 @@ const MAKING: u64 = 10;
 ///
 /// Looks at every control group and id of the root: for commands that do so anyway.
 pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
-    let layout = Layout::probe()?;
     let taken = pool.taken_ids()?;
-    let groups = || cgroup::guests(&layout, &pool.group());
+    let groups = || -> Result<Vec<String>> { Ok(pool.cgroup()?.guests()?) };
     let names = groups()?.into_iter().filter_map(|name| Name::new(&name).ok());
     let broken = names.filter_map(|name| {
-        let error = sweep_one(pool, &layout, &name).err()?;
+        let error = sweep_one(pool, &name).err()?;
         Some((name, error))
     });
     let broken = broken.collect();
@@ -51,8 +50,8 @@ pub(super) fn take_ids(pool: &Pool, take: impl Fn() -> pool::Result<Ids>) -> Res
 }
 
 /// [`sweep`] for one guest.
-pub(super) fn sweep_one(pool: &Pool, layout: &Layout, name: &Name) -> Result<()> {
-    let Some(cgroup) = GuestCgroup::open(layout, &pool.group(), name.as_str())? else {
+pub(super) fn sweep_one(pool: &Pool, name: &Name) -> Result<()> {
+    let Some(cgroup) = GuestCgroup::open(pool.cgroup()?, name.as_str())? else {
         return Ok(());
     };
     let state = match state_of(&cgroup, name) {
@@ -76,9 +75,9 @@ pub(super) fn sweep_one(pool: &Pool, layout: &Layout, name: &Name) -> Result<()>
         };
     }
     if state.is_some() {
-        return bury_run(pool, layout, name);
+        return bury_run(pool, name);
     }
-    let path = layout.v2_root().join(pool.group()).join(name.as_str());
+    let path = pool.cgroup()?.layout().v2_root().join(pool.cgroup()?.name()).join(name.as_str());
     let made = fs::metadata(path).map_or(0, |data| data.ctime().unsigned_abs());
     if now().saturating_sub(made) > MAKING {
         cgroup.remove()?;
@@ -87,10 +86,10 @@ pub(super) fn sweep_one(pool: &Pool, layout: &Layout, name: &Name) -> Result<()>
 }
 
 /// Removes what is left of a guest of `holm run` whose command was killed. It has no folder that commands could lock.
-fn bury_run(pool: &Pool, layout: &Layout, name: &Name) -> Result<()> {
+fn bury_run(pool: &Pool, name: &Name) -> Result<()> {
     let _lock = pool.lock("run")?;
     // Another command may have done it, and its name may be another guest's by now.
-    match GuestCgroup::open(layout, &pool.group(), name.as_str())? {
+    match GuestCgroup::open(pool.cgroup()?, name.as_str())? {
         Some(cgroup) => match state_of(&cgroup, name)? {
             Some(state) if !state.is_watched() => bury(pool, name, cgroup, &state),
             _ => Ok(()),

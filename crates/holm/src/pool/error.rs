@@ -1,23 +1,18 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Name;
+use super::name::{BadName, Name};
 use crate::Failed;
+
+/// The result of what this module does.
+pub type Result<T> = std::result::Result<T, Error>;
 
 /// What can go wrong with the places and names of a Holm root.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A name that Holm does not accept.
-    #[error(
-        "{name:?} cannot be a name: {reason}; use up to 63 letters, digits, '.', '_', '-', \
-         the first a letter or a digit"
-    )]
-    BadName {
-        /// The name.
-        name: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
+    #[error(transparent)]
+    BadName(#[from] BadName),
     /// A guest that does not exist.
     #[error("there is no guest {name}{}", nearest(name, known))]
     NoGuest {

@@ -2,7 +2,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Name, Pool, Result};
+use super::error::{Error, Result};
+use super::name::Name;
+use super::root::Pool;
 use crate::record::{Ids, NESTED_RANGES, RANGE};
 
 /// Context ids run from 1 to this: an instance's block of 2^26 ids holds 1024 ranges.

@@ -2,8 +2,16 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
 
-use super::{DEFAULT_ROOT, Error, Lock, RUN, Result, write};
-use crate::cgroup::{self, GuestCgroup, Layout};
+use super::error::{Error, Result};
+use super::files::write;
+use super::lock::Lock;
+use crate::cgroup::{GuestCgroup, Layout, PoolCgroup};
+
+/// The root that is used when neither `--root` nor `HOLM_ROOT` names another.
+pub const DEFAULT_ROOT: &str = "/var/lib/holm";
+
+/// What lives only while the host is up.
+pub(super) const RUN: &str = "/run/holm";
 
 /// Instance numbers run from 1 to this: 27 blocks of 2^26 user ids lie between the ranges that
 /// distributions give to users and the one that systemd sets aside (from `0x7000_0000`).
@@ -85,12 +93,12 @@ fn has_guests(number: u8) -> bool {
     // Without control groups there are no guests.
     let Ok(layout) = Layout::probe() else { return false };
     let run = |root: &Path| {
-        let group = group(root, number);
+        let pool = PoolCgroup::new(layout.clone(), group(root, number));
         let lives = |name: &String| {
-            let cgroup = GuestCgroup::open(&layout, &group, name);
+            let cgroup = GuestCgroup::open(&pool, name);
             cgroup.is_ok_and(|found| found.is_some_and(|guest| guest.populated().unwrap_or(true)))
         };
-        cgroup::guests(&layout, &group).unwrap_or_default().iter().any(lives)
+        pool.guests().unwrap_or_default().iter().any(lives)
     };
     let default = Path::new(DEFAULT_ROOT);
     run(Path::new("any other")) || (kept(default) == Some(number) && run(default))

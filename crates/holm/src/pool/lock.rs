@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::{Error, Result};
+use super::error::{Error, Result};
 
 /// A lock that is held until it is dropped, or its process ends.
 #[derive(Debug)]

@@ -1,6 +1,17 @@
 use std::fmt;
 
-use super::Error;
+/// A name that Holm does not accept.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{name:?} cannot be a name: {reason}; use up to 63 letters, digits, '.', '_', '-', \
+     the first a letter or a digit"
+)]
+pub struct BadName {
+    /// The name.
+    name: String,
+    /// What is wrong with it.
+    reason: &'static str,
+}
 
 /// The name of a guest or a base: safe as a file name, a control group and a host name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,8 +22,8 @@ impl Name {
     pub const MAX: usize = 63;
 
     /// Checks and takes a name.
-    pub fn new(name: &str) -> Result<Self, Error> {
-        let bad = |reason| Err(Error::BadName { name: shorten(name), reason });
+    pub fn new(name: &str) -> Result<Self, BadName> {
+        let bad = |reason| Err(BadName { name: shorten(name), reason });
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         match name.chars().next() {
             None => bad("it is empty"),

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 use super::error::Error;
-use crate::cgroup::{self, GuestCgroup, Layout};
+use crate::cgroup::GuestCgroup;
 use crate::pool::{Name, Pool};
 use crate::record::RunRecord;
 use crate::step;
@@ -30,10 +30,9 @@ pub(super) fn configured(pool: &Pool, base: &Name) -> Result<Vec<String>, Error>
 
 /// The guests that run on the base, sorted, whatever their guest.toml says by now.
 pub(super) fn running(pool: &Pool, base: &Name) -> Result<Vec<String>, Error> {
-    let layout = Layout::probe()?;
     let mut users = Vec::new();
-    for name in cgroup::guests(&layout, &pool.group())? {
-        let Some(cgroup) = GuestCgroup::open(&layout, &pool.group(), &name)? else { continue };
+    for name in pool.cgroup()?.guests()? {
+        let Some(cgroup) = GuestCgroup::open(pool.cgroup()?, &name)? else { continue };
         if cgroup.populated()?
             && let Some(state) = cgroup.state()?
             && runs_on(&state, base.as_str())

@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-use holm::cgroup::{GuestCgroup, Layout};
+use holm::cgroup::{GuestCgroup, Layout, PoolCgroup};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 
@@ -43,7 +43,9 @@ impl Drop for Bystander {
 fn name_in_state(sandbox: &mut Sandbox, whose: &str, pid: u32) {
     let layout = Layout::probe().expect("control groups");
     let group = format!("holm-{}", sandbox.instance().expect("the root is in use"));
-    let cgroup = GuestCgroup::open(&layout, &group, "box").expect("it runs").expect("it runs");
+    let cgroup = GuestCgroup::open(&PoolCgroup::new(layout, group), "box")
+        .expect("it runs")
+        .expect("it runs");
     let bytes = cgroup.state().expect("a state").expect("a state");
     let mut state: Value = serde_json::from_slice(&bytes).expect("JSON");
     state[whose] = json!(pid);

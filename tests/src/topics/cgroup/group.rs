@@ -1,6 +1,6 @@
 //! A group of cgroups for one test, and workers inside a guest's cgroups.
 
-use holm::cgroup::{Controller, GuestCgroup, Layout, Limits, guests};
+use holm::cgroup::{Controller, GuestCgroup, Layout, Limits, PoolCgroup};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
@@ -18,7 +18,7 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// Removed with all in it, whatever happens.
 pub struct Group {
-    pub layout: Layout,
+    pub cgroup: PoolCgroup,
     pub name: String,
 }
 
@@ -26,7 +26,7 @@ impl Group {
     pub fn new() -> Self {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("holm-test-{}-{number}", std::process::id());
-        Self { layout: Layout::probe().unwrap(), name }
+        Self { cgroup: PoolCgroup::new(Layout::probe().unwrap(), name.clone()), name }
     }
 
     pub fn create(&self, limits: &Limits) -> GuestCgroup {
@@ -34,18 +34,19 @@ impl Group {
     }
 
     pub fn try_create(&self, limits: &Limits) -> holm::cgroup::Result<GuestCgroup> {
-        GuestCgroup::create(&self.layout, &self.name, "g", limits, OWNER)
+        GuestCgroup::create(&self.cgroup, "g", limits, OWNER)
     }
 
     /// A path below the group on v2.
     pub fn v2(&self, path: &str) -> PathBuf {
-        self.layout.v2_root().join(&self.name).join(path)
+        self.cgroup.layout().v2_root().join(&self.name).join(path)
     }
 
     /// A file of the guest in the hierarchy that has `controller`: by its name on v2 or on v1.
     pub fn read(&self, controller: Controller, v2: &str, v1: &str) -> String {
-        let root = self.layout.has(controller).expect("a controller that every kernel here has");
-        let file = if self.layout.is_pure_v2() { v2 } else { v1 };
+        let root =
+            self.cgroup.layout().has(controller).expect("a controller that every kernel here has");
+        let file = if self.cgroup.layout().is_pure_v2() { v2 } else { v1 };
         let path = root.join(&self.name).join("g").join(file);
         let text = fs::read_to_string(&path);
         text.unwrap_or_else(|error| panic!("{}: {error}", path.display())).trim().to_owned()
@@ -53,17 +54,18 @@ impl Group {
 
     /// Where the guest has a cgroup on v1.
     pub fn v1_dirs(&self) -> Vec<PathBuf> {
-        let roots =
-            Controller::ALL.into_iter().filter_map(|controller| self.layout.has(controller));
-        let dirs = roots.filter(|root| *root != self.layout.v2_root());
+        let roots = Controller::ALL
+            .into_iter()
+            .filter_map(|controller| self.cgroup.layout().has(controller));
+        let dirs = roots.filter(|root| *root != self.cgroup.layout().v2_root());
         dirs.map(|root| root.join(&self.name).join("g")).filter(|dir| dir.exists()).collect()
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        for name in guests(&self.layout, &self.name).unwrap_or_default() {
-            if let Ok(Some(cgroup)) = GuestCgroup::open(&self.layout, &self.name, &name) {
+        for name in self.cgroup.guests().unwrap_or_default() {
+            if let Ok(Some(cgroup)) = GuestCgroup::open(&self.cgroup, &name) {
                 let _ = cgroup.kill();
                 let _ = cgroup.wait_empty(SOON);
                 if let Err(error) = cgroup.remove() {
@@ -74,7 +76,7 @@ impl Drop for Group {
         let _ = fs::remove_dir(self.v2(".monitor"));
         let _ = fs::remove_dir(self.v2(""));
         for controller in Controller::ALL {
-            if let Some(root) = self.layout.has(controller) {
+            if let Some(root) = self.cgroup.layout().has(controller) {
                 let _ = fs::remove_dir(root.join(&self.name));
             }
         }

@@ -3,7 +3,7 @@
 use super::group::{Group, OWNER, SOON, Worker, until};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
-use holm::cgroup::{Error, GuestCgroup, Limits, guests, monitor_fd};
+use holm::cgroup::{Error, GuestCgroup, Limits};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
@@ -48,7 +48,7 @@ fn delegated_to_the_guest_only_below(_: &mut Sandbox) {
     ] {
         assert_eq!(owner(path).unwrap(), (0, 0), "{path}");
     }
-    if group.layout.is_pure_v2() {
+    if group.cgroup.layout().is_pure_v2() {
         let controllers = fs::read_to_string(group.v2("g/guest/cgroup.controllers")).unwrap();
         let has: Vec<_> = controllers.split_whitespace().collect();
         for controller in ["cpu", "memory", "pids"] {
@@ -58,7 +58,7 @@ fn delegated_to_the_guest_only_below(_: &mut Sandbox) {
     }
     assert!(group.v1_dirs().is_empty(), "no limit, no v1 cgroup");
     cgroup.remove().unwrap();
-    assert!(GuestCgroup::open(&group.layout, &group.name, "g").unwrap().is_none());
+    assert!(GuestCgroup::open(&group.cgroup, "g").unwrap().is_none());
 }
 
 fn same_group_at_once(_: &mut Sandbox) {
@@ -68,14 +68,7 @@ fn same_group_at_once(_: &mut Sandbox) {
         let start = |number: u32| {
             let (group, limits) = (&group, &limits);
             scope.spawn(move || {
-                GuestCgroup::create(
-                    &group.layout,
-                    &group.name,
-                    &format!("g{number}"),
-                    limits,
-                    OWNER,
-                )
-                .map(drop)
+                GuestCgroup::create(&group.cgroup, &format!("g{number}"), limits, OWNER).map(drop)
             })
         };
         let starts: Vec<_> = (0..8).map(start).collect();
@@ -83,7 +76,7 @@ fn same_group_at_once(_: &mut Sandbox) {
             start.join().unwrap().unwrap();
         }
     });
-    assert_eq!(guests(&group.layout, &group.name).unwrap().len(), 8);
+    assert_eq!(group.cgroup.guests().unwrap().len(), 8);
 }
 
 fn created_again(_: &mut Sandbox) {
@@ -140,7 +133,7 @@ fn removed_while_it_is_waited_for(_: &mut Sandbox) {
     let group = Group::new();
     for _ in 0..20 {
         let cgroup = group.create(&Limits::default());
-        let same = GuestCgroup::open(&group.layout, &group.name, "g").unwrap().unwrap();
+        let same = GuestCgroup::open(&group.cgroup, "g").unwrap().unwrap();
         let worker = Worker::start(&cgroup, "read line");
         let (tell, hear) = std::sync::mpsc::channel();
         let waiter = std::thread::spawn(move || {
@@ -236,7 +229,7 @@ fn state_kept(_: &mut Sandbox) {
     for size in [10, 4096, 20_000, 2] {
         let state: Vec<u8> = (0..size).map(|i: u32| u8::try_from(i % 251).unwrap()).collect();
         cgroup.set_state(&state).unwrap();
-        let again = GuestCgroup::open(&group.layout, &group.name, "g").unwrap().unwrap();
+        let again = GuestCgroup::open(&group.cgroup, "g").unwrap().unwrap();
         assert_eq!(again.state().unwrap(), Some(state));
     }
     rustix::fs::fsetxattr(
@@ -254,11 +247,11 @@ fn state_kept(_: &mut Sandbox) {
 
 fn listed(_: &mut Sandbox) {
     let group = Group::new();
-    assert_eq!(guests(&group.layout, &group.name).unwrap(), Vec::<String>::new());
-    drop(monitor_fd(&group.layout, &group.name).unwrap());
-    drop(monitor_fd(&group.layout, &group.name).unwrap());
+    assert_eq!(group.cgroup.guests().unwrap(), Vec::<String>::new());
+    drop(group.cgroup.monitors().unwrap());
+    drop(group.cgroup.monitors().unwrap());
     for name in ["b", "a"] {
-        GuestCgroup::create(&group.layout, &group.name, name, &Limits::default(), OWNER).unwrap();
+        GuestCgroup::create(&group.cgroup, name, &Limits::default(), OWNER).unwrap();
     }
-    assert_eq!(guests(&group.layout, &group.name).unwrap(), ["a", "b"]);
+    assert_eq!(group.cgroup.guests().unwrap(), ["a", "b"]);
 }

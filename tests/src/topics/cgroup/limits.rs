@@ -27,7 +27,7 @@ fn written_as_asked(_: &mut Sandbox) {
         pids: Some(30),
     };
     let cgroup = group.create(&limits);
-    let pure = group.layout.is_pure_v2();
+    let pure = group.cgroup.layout().is_pure_v2();
     let of = |v2: &str, v1: &str| if pure { v2.to_owned() } else { v1.to_owned() };
     assert_eq!(group.read(Cpu, "cpu.weight", "cpu.shares"), of("300", "3072"));
     assert_eq!(group.read(Cpu, "cpu.max", "cpu.cfs_quota_us"), of("50000 100000", "50000"));
@@ -39,9 +39,9 @@ fn written_as_asked(_: &mut Sandbox) {
     );
     assert_eq!(group.read(Pids, "pids.max", "pids.max"), "30");
     assert_eq!(cgroup.v1_tasks().len(), if pure { 0 } else { group.v1_dirs().len() });
-    let opened = GuestCgroup::open(&group.layout, &group.name, "g").unwrap().unwrap();
+    let opened = GuestCgroup::open(&group.cgroup, "g").unwrap().unwrap();
     assert_eq!(opened.open_v1_tasks().unwrap().len(), cgroup.v1_tasks().len());
-    limits.check_host(&group.layout).unwrap();
+    limits.check_host(group.cgroup.layout()).unwrap();
     let worker = Worker::start(&cgroup, "read");
     let usage = cgroup.usage().unwrap();
     assert_eq!(usage.pids, Some(1));
@@ -129,7 +129,7 @@ fn refused_with_a_reason(_: &mut Sandbox) {
         (Limits { cpu_set: Some("5000-5001".to_owned()), ..none() }, "cpu.set", "exist"),
         (Limits { cpu_share: Some(0), ..none() }, "cpu.share", "1 to 10000"),
     ];
-    if !group.layout.is_pure_v2() {
+    if !group.cgroup.layout().is_pure_v2() {
         cases.push((
             Limits { swap: Some(4096), ..none() },
             "memory.swap",
@@ -137,7 +137,7 @@ fn refused_with_a_reason(_: &mut Sandbox) {
         ));
     }
     for (limits, key, why) in cases {
-        let before = limits.check_host(&group.layout).unwrap_err().to_string();
+        let before = limits.check_host(group.cgroup.layout()).unwrap_err().to_string();
         assert!(before.contains(key), "{before}");
         let error = group.try_create(&limits).unwrap_err();
         assert!(matches!(error, Error::Invalid { .. } | Error::Unsupported { .. }), "{error}");

@@ -27,7 +27,7 @@ fn given_to_a_running_guest(_: &mut Sandbox) {
     });
     let text = std::fs::read_to_string(format!("/proc/{}/cgroup", worker.pid())).unwrap();
     let here = format!("/{}/g", group.name);
-    if !group.layout.is_pure_v2() {
+    if !group.cgroup.layout().is_pure_v2() {
         assert_eq!(text.lines().filter(|line| line.ends_with(&here)).count(), 2, "{text}");
     }
     cgroup.set_limits(&Limits::default()).unwrap();

@@ -1,0 +1,113 @@
+//! The cgroup of a Holm root, which holds those of its guests and monitors.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use super::files::{make, make_and_open, open_dir, write_file};
+use super::layout::{Controller, Layout};
+use super::{Error, Result, walk};
+
+/// The monitors' cgroup. A name with a dot in front is never a guest's.
+const MONITOR: &str = ".monitor";
+/// The file that turns controllers on for a cgroup's children.
+pub(super) const SUBTREE: &str = "cgroup.subtree_control";
+
+/// The cgroup that holds those of a Holm root's guests, `holm` or `holm-N`; it may be there or not.
+#[derive(Debug, Clone)]
+pub struct PoolCgroup {
+    layout: Arc<Layout>,
+    name: String,
+}
+
+impl PoolCgroup {
+    /// The cgroup of this name, on a host with these hierarchies.
+    pub fn new(layout: Layout, name: String) -> Self {
+        Self { layout: Arc::new(layout), name }
+    }
+
+    /// The host's hierarchies.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Its name, directly below the root of each hierarchy.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The names of the guests that have a cgroup: those that run, and those that nobody has cleaned up after.
+    pub fn guests(&self) -> Result<Vec<String>> {
+        let fail = |e| Error::io("list cgroup", &self.name, e);
+        let children = match open_dir(self.layout.open_v2()?, &*self.name) {
+            Ok(dir) => walk::children(&dir).map_err(fail)?,
+            Err(Errno::NOENT) => Vec::new(),
+            Err(e) => return Err(fail(e)),
+        };
+        let mut names: Vec<_> =
+            children.into_iter().filter_map(|name| name.into_string().ok()).collect();
+        names.retain(|name| !name.starts_with('.'));
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The cgroup of the monitors, made if it is not there. It is outside every guest's limits and is never
+    /// frozen or killed with one.
+    pub fn monitors(&self) -> Result<OwnedFd> {
+        let root = self.layout.open_v2()?;
+        let path = format!("{}/{MONITOR}", self.name);
+        match open_dir(&root, &path) {
+            Err(Errno::NOENT) => {
+                self.make(&root)?;
+                make_and_open(&root, &path)
+            }
+            result => result,
+        }
+        .map_err(|e| Error::io("make cgroup", path, e))
+    }
+
+    /// Removes it, which must have no guests, from every hierarchy.
+    pub fn remove(&self) -> Result<()> {
+        for root in std::iter::once(self.layout.v2_root()).chain(self.layout.v1_roots()) {
+            walk::remove_empty(root, &format!("{}/{MONITOR}", self.name))?;
+            walk::remove_empty(root, &self.name)?;
+        }
+        Ok(())
+    }
+
+    /// Makes it on v2. Each step may be done already, by another start at the same time.
+    pub(super) fn make(&self, root: &OwnedFd) -> Result<()> {
+        make(root, &self.name).map_err(|e| Error::io("make cgroup", &self.name, e))?;
+        self.turn_on(root, &self.layout.v2_common().collect::<Vec<_>>())
+    }
+
+    /// Turns controllers on for its children. While it has them on, nobody can turn them off
+    /// at the root (EBUSY): systemd tries so when it applies its own units' settings, and takes no for an answer.
+    pub(super) fn turn_on(&self, root: &OwnedFd, controllers: &[Controller]) -> Result<()> {
+        if controllers.is_empty() {
+            return Ok(());
+        }
+        let text = plus(controllers);
+        for file in [SUBTREE.to_owned(), format!("{}/{SUBTREE}", self.name)] {
+            let mut written = write_file(root, &file, &text);
+            if written == Err(Errno::NOENT) {
+                // systemd turned them off at the root between the two writes.
+                written =
+                    write_file(root, SUBTREE, &text).and_then(|()| write_file(root, &file, &text));
+            }
+            written.map_err(|e| match e {
+                Errno::BUSY => Error::Occupied { path: file.clone() },
+                e => Error::io("turn on controllers in", file.clone(), e),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Controllers as `cgroup.subtree_control` takes them: `+cpu +memory`.
+pub(super) fn plus(controllers: &[Controller]) -> String {
+    let words: Vec<_> =
+        controllers.iter().map(|controller| format!("+{}", controller.name())).collect();
+    words.join(" ")
+}

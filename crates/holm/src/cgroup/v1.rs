@@ -1,0 +1,95 @@
+//! A guest's cgroups in the v1 hierarchies of a hybrid host.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::io::Errno;
+
+use super::check::limit_error;
+use super::files::{DIR_MODE, make, open_dir, read_file, write_file};
+use super::guest::GuestCgroup;
+use super::layout::open_root;
+use super::limits::Limits;
+use super::pool::PoolCgroup;
+use super::{Error, Result, walk};
+
+/// Makes NAME in the v1 hierarchies that carry a limit, and opens their `tasks`.
+pub(super) fn make_v1(pool: &PoolCgroup, path: &str, limits: &Limits) -> Result<Vec<OwnedFd>> {
+    let mut tasks = Vec::new();
+    let settings: Vec<_> = limits.v1_wanted(pool.layout())?;
+    if settings.is_empty() {
+        return Ok(tasks);
+    }
+    for root in pool.layout().v1_roots() {
+        let here: Vec<_> = settings
+            .iter()
+            .filter(|setting| pool.layout().v1(setting.controller) == Some(root))
+            .collect();
+        if here.is_empty() {
+            continue;
+        }
+        let dir = make_v1_dir(root, pool.name(), path)?;
+        for setting in here {
+            let value = setting.value.as_deref().unwrap_or(setting.none);
+            write_file(&dir, setting.file, value)
+                .map_err(|e| limit_error(setting, path, value, e))?;
+        }
+        let file = openat(&dir, "tasks", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+        tasks.push(file.map_err(|e| {
+            Error::io("open", root.join(path).join("tasks").display().to_string(), e)
+        })?);
+    }
+    Ok(tasks)
+}
+
+/// Makes NAME in one v1 hierarchy, empty and new, with the CPUs and memory nodes that a cpuset needs
+/// before a process may enter.
+pub(super) fn make_v1_dir(root: &Path, group: &str, path: &str) -> Result<OwnedFd> {
+    let at = open_root(root)?;
+    let fail = |e| Error::io("make cgroup", root.join(path).display().to_string(), e);
+    let made = match mkdirat(&at, path, DIR_MODE) {
+        Err(Errno::NOENT) => {
+            make(&at, group).map_err(fail)?;
+            inherit_cpuset(&at, group).map_err(fail)?;
+            mkdirat(&at, path, DIR_MODE)
+        }
+        Err(Errno::EXIST) => {
+            walk::remove_empty(root, path)?;
+            mkdirat(&at, path, DIR_MODE)
+        }
+        made => made,
+    };
+    made.and_then(|()| inherit_cpuset(&at, path)).and_then(|()| open_dir(&at, path)).map_err(fail)
+}
+
+/// Copies the parent's CPUs and memory nodes to a v1 cpuset, which starts with none.
+fn inherit_cpuset(at: impl AsFd, path: &str) -> rustix::io::Result<()> {
+    let parent = path.rsplit_once('/').map_or(String::new(), |(parent, _)| format!("{parent}/"));
+    for file in ["cpuset.cpus", "cpuset.mems"] {
+        match read_file(&at, &format!("{parent}{file}")) {
+            Ok(value) => write_file(&at, &format!("{path}/{file}"), value.trim())?,
+            // Another controller's hierarchy.
+            Err(Errno::NOENT) => return Ok(()),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+impl GuestCgroup {
+    /// The `tasks` files of the v1 hierarchies that a running guest has a cgroup in, for a process that is
+    /// to enter it.
+    pub fn open_v1_tasks(&self) -> Result<Vec<OwnedFd>> {
+        let mut tasks = Vec::new();
+        for root in self.layout().v1_roots() {
+            let path = root.join(&self.path).join("tasks");
+            match openat(CWD, &path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+                Ok(file) => tasks.push(file),
+                Err(Errno::NOENT) => {}
+                Err(e) => return Err(Error::io("open", path.display().to_string(), e)),
+            }
+        }
+        Ok(tasks)
+    }
+}

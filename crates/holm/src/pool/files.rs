@@ -1,0 +1,48 @@
+//! Files and directories of a root.
+
+use std::fs;
+use std::path::Path;
+
+use super::error::{Error, Result};
+use super::name::Name;
+
+/// Writes a file such that a reader sees the old text or the new, and a crash leaves one of them.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = folder.join(format!(".{file_name}.{}", std::process::id()));
+    let store = || -> std::io::Result<()> {
+        fs::write(&new, text)?;
+        fs::File::open(&new)?.sync_all()?;
+        fs::rename(&new, path)?;
+        fs::File::open(folder)?.sync_all()
+    };
+    store().map_err(|error| {
+        let _ = fs::remove_file(&new);
+        Error::io("write the file", path, error)
+    })
+}
+
+/// Removes a tree without ever leaving its filesystem: if something is mounted there against all
+/// expectation, it stays, and the error says so. However deep a guest has made it: `rm` holds no descriptor per level.
+pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
+    let output = std::process::Command::new("rm")
+        .args(["-rf", "--one-file-system", "--"])
+        .arg(dir)
+        .output()
+        .map_err(|error| Error::io("remove", dir, error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::io("remove", dir, std::io::Error::other(words)))
+}
+
+/// The names of what a directory holds, sorted; what cannot be a name is passed over.
+pub(super) fn names_in(folder: &Path) -> Result<Vec<Name>> {
+    let entries = fs::read_dir(folder).map_err(|error| Error::io("list", folder, error))?;
+    let mut names: Vec<Name> =
+        entries.filter_map(|entry| Name::new(entry.ok()?.file_name().to_str()?).ok()).collect();
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,38 @@
+//! `tmp/`: what is being made or removed.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use super::error::{Error, Result};
+use super::files::remove_tree;
+use super::root::Pool;
+
+impl Pool {
+    /// Makes the folder of what is being made or removed.
+    pub fn make_tmp(&self) -> Result<()> {
+        let tmp = self.root().join("tmp");
+        match fs::DirBuilder::new().mode(0o700).create(&tmp) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                Err(Error::io("make the folder", &tmp, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes what makers and removers of guests that were killed have left in `tmp/`. Their names end in their
+    /// process ids.
+    pub fn clean_tmp(&self) {
+        let Ok(entries) = fs::read_dir(self.root().join("tmp")) else { return };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let ours = name.starts_with("new-") || name.starts_with("rm-");
+            let maker = name.rsplit('-').next().and_then(|pid| pid.parse::<u32>().ok());
+            let lives = maker.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists());
+            if !ours || lives {
+                continue;
+            }
+            drop(remove_tree(&path));
+        }
+    }
+}
