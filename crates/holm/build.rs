@@ -8,10 +8,11 @@ const TARGET: &str = "x86_64-unknown-linux-musl";
 
 fn main() {
     let workspace = Path::new(&var("CARGO_MANIFEST_DIR")).join("../..");
-    for input in ["crates/holm-init", "crates/holm-sys/Cargo.toml", "crates/holm-sys/src/lib.rs"] {
-        println!("cargo:rerun-if-changed={}", workspace.join(input).display());
-    }
     for input in [
+        "crates/holm-init",
+        "crates/holm-proto",
+        "crates/holm-sys/Cargo.toml",
+        "crates/holm-sys/src/lib.rs",
         "crates/holm-sys/src/bare",
         "crates/holm-sys/src/bare.rs",
         "Cargo.toml",

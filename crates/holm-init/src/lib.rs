@@ -10,13 +10,14 @@ pub mod answer;
 pub mod init;
 mod monitor;
 
+use holm_proto::handoff::TITLE;
 use holm_sys::bare::Args;
 
 /// The program: what it does is chosen by the name it is started under. `[holm] NAME` is a guest's
 /// monitor, anything else its minimal init.
 pub fn run(args: Args) -> i32 {
     match args.get(0) {
-        Some(name) if name.to_bytes().starts_with(b"[holm] ") => monitor::run(name),
+        Some(name) if name.to_bytes().starts_with(TITLE.as_bytes()) => monitor::run(name),
         _ => init::run(args),
     }
 }

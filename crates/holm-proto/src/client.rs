@@ -36,8 +36,11 @@ pub fn hello(console: bool) -> [u8; 2] {
     [HELLO, u8::from(console)]
 }
 
+/// Room for a monitor's last message.
+pub const END_MAX: usize = 1 + ended::TEXT_MAX;
+
 /// A monitor's last message, written into `buffer`.
-pub fn end(ended: Ended, buffer: &mut [u8; 1 + ended::TEXT_MAX]) -> &[u8] {
+pub fn end(ended: Ended, buffer: &mut [u8; END_MAX]) -> &[u8] {
     buffer[0] = ENDED;
     let len = 1 + ended.write(&mut buffer[1..]);
     &buffer[..len]
@@ -138,7 +141,7 @@ mod tests {
             assert_eq!(Message::parse(packet), message, "{packet:?}");
         }
         assert_eq!(hello(true), *b"h\x01");
-        assert_eq!(end(ended, &mut [0; 1 + ended::TEXT_MAX]), b"xkilled 1");
+        assert_eq!(end(ended, &mut [0; END_MAX]), b"xkilled 1");
     }
 
     #[test]

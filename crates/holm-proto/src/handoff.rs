@@ -19,93 +19,59 @@ pub const HOLM: &CStr = c"MONITOR_HOLM";
 /// The variable with what the responder offers, a [`crate::Lease`] as text.
 pub const LEASE: &CStr = c"MONITOR_LEASE";
 
-/// The numbers of the descriptors that a monitor is given, and init's pid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Descriptors {
-    /// Init's pid on the host, for people who look at the monitor's environment.
-    pub pid: i32,
-    /// Init's pidfd.
-    pub init: i32,
+/// What a monitor is given descriptors of: the keys in [`DESCRIPTORS`].
+pub mod key {
+    /// Init, as a pidfd.
+    pub const INIT: &str = "init";
     /// The guest's control group.
-    pub cgroup: i32,
+    pub const CGROUP: &str = "cgroup";
     /// The guest's directory in the Holm root.
-    pub directory: i32,
+    pub const DIRECTORY: &str = "directory";
     /// The socket at which clients connect.
-    pub listener: i32,
-    /// The socket at which init says that it is ready.
-    pub notify: Option<i32>,
-    /// The master of the guest's console.
-    pub console: Option<i32>,
-    /// The packet socket on the guest's network.
-    pub responder: Option<i32>,
+    pub const LISTENER: &str = "listener";
+    /// The socket at which init says that it is ready; may be missing.
+    pub const NOTIFY: &str = "notify";
+    /// The master of the guest's console; may be missing.
+    pub const CONSOLE: &str = "console";
+    /// The packet socket on the guest's network; may be missing.
+    pub const RESPONDER: &str = "responder";
 }
 
-const KEYS: [&str; 8] =
-    ["pid", "init", "cgroup", "directory", "listener", "notify", "console", "responder"];
+/// The numbers of descriptors by their keys; as text `key=number key=number`.
+#[derive(Debug, Clone, Copy)]
+pub struct Descriptors<'a>(pub &'a [(&'a str, i32)]);
 
-impl Descriptors {
-    /// Reads what its `Display` writes; `None` when something is missing that a monitor needs.
-    pub fn parse(text: &str) -> Option<Descriptors> {
-        let mut found = [None; KEYS.len()];
-        for (key, number) in text.split(' ').filter_map(|pair| pair.split_once('=')) {
-            if let Some(at) = KEYS.iter().position(|known| *known == key) {
-                found[at] = number.parse().ok();
-            }
-        }
-        let [pid, init, cgroup, directory, listener, notify, console, responder] = found;
-        Some(Descriptors {
-            pid: pid?,
-            init: init?,
-            cgroup: cgroup?,
-            directory: directory?,
-            listener: listener?,
-            notify,
-            console,
-            responder,
-        })
-    }
-}
-
-/// As `key=number key=number`.
-impl fmt::Display for Descriptors {
+impl fmt::Display for Descriptors<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let needed = [self.pid, self.init, self.cgroup, self.directory, self.listener].map(Some);
-        let numbers = needed.into_iter().chain([self.notify, self.console, self.responder]);
-        let mut separator = "";
-        for (key, number) in KEYS.iter().zip(numbers) {
-            if let Some(number) = number {
-                write!(f, "{separator}{key}={number}")?;
-                separator = " ";
-            }
+        for (at, (key, number)) in self.0.iter().enumerate() {
+            let separator = if at == 0 { "" } else { " " };
+            write!(f, "{separator}{key}={number}")?;
         }
         Ok(())
     }
+}
+
+/// The number that stands for `key` in a text of [`Descriptors`].
+pub fn descriptor(text: &str, key: &str) -> Option<i32> {
+    let mut pairs = text.split(' ').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(name, _)| *name == key)?.1.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     extern crate std;
 
-    use super::Descriptors;
+    use super::{Descriptors, descriptor, key};
     use std::string::ToString;
 
     #[test]
     fn descriptors_are_read_as_they_are_written() {
-        let all = Descriptors {
-            pid: 1234,
-            init: 5,
-            cgroup: 6,
-            directory: 7,
-            listener: 8,
-            notify: Some(9),
-            console: None,
-            responder: Some(11),
-        };
-        let text = all.to_string();
-        assert_eq!(text, "pid=1234 init=5 cgroup=6 directory=7 listener=8 notify=9 responder=11");
-        assert_eq!(Descriptors::parse(&text), Some(all));
-        for text in ["", "pid=1 init=5 cgroup=6 directory=7", "pid=1 init=x cgroup=6 listener=8"] {
-            assert_eq!(Descriptors::parse(text), None, "{text:?}");
-        }
+        let text = Descriptors(&[(key::INIT, 5), (key::CGROUP, 16), (key::NOTIFY, 7)]).to_string();
+        assert_eq!(text, "init=5 cgroup=16 notify=7");
+        assert_eq!(descriptor(&text, key::INIT), Some(5));
+        assert_eq!(descriptor(&text, key::CGROUP), Some(16));
+        assert_eq!(descriptor(&text, key::CONSOLE), None);
+        assert_eq!(descriptor("init=x cgroup", key::INIT), None);
+        assert_eq!(descriptor("init=x cgroup", key::CGROUP), None);
     }
 }

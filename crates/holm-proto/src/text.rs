@@ -37,7 +37,7 @@ impl<'a> Text<'a> {
         let mut digits = [0; 20];
         let mut first = digits.len();
         for digit in digits.iter_mut().rev() {
-            *digit = b"0123456789"[(number % 10) as usize];
+            *digit = b'0' + (number % 10).to_le_bytes()[0];
             number /= 10;
             first -= 1;
             if number == 0 {

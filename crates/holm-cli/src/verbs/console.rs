@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use clap::Args;
 use holm::guest;
-use holm::monitor::{Console, Ended, How, Left, SOCKET};
+use holm::monitor::{Console, Ended, How, Left, MONITOR_SOCKET};
 
 use crate::context::{self, Context};
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ impl Run for Attach {
         notice(format!("the console of {name}; {keys} leaves it\n"));
         let console = Console {
             guest: name.as_str(),
-            socket: &pool.guest_run_dir(&name).join(SOCKET),
+            socket: &pool.guest_run_dir(&name).join(MONITOR_SOCKET),
             input: typing.then_some(input.as_fd()),
             output: output.as_fd(),
         };

@@ -1,6 +1,7 @@
 //! `DHCPv6` (RFC 8415): the guest's one address, which no prefix of an advertisement could tell, and the name servers.
 
-use super::{AnswerConfig, Asker, Reader, Writer, close, open};
+use super::{Asker, Reader, Writer, close, open};
+use holm_proto::Lease;
 
 const SOLICIT: u8 = 1;
 const ADVERTISE: u8 = 2;
@@ -22,7 +23,7 @@ const UDP: u8 = 17;
 const ETHERNET: [u8; 4] = [0, 3, 0, 1];
 
 /// `udp` begins with the UDP header.
-pub fn reply(udp: &[u8], asker: &Asker, config: &AnswerConfig, out: &mut Writer) -> Option<usize> {
+pub fn reply(udp: &[u8], asker: &Asker, config: &Lease, out: &mut Writer) -> Option<usize> {
     let mut at = Reader(udp);
     // From port 546 to port 547, by somebody who can be answered.
     let [2, 0x22, 2, 0x23] = at.take()? else { return None };

@@ -8,87 +8,12 @@ mod dhcp6;
 #[cfg(test)]
 mod tests;
 
-/// What a guest is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AnswerConfig {
-    /// Ethernet address of the host's end.
-    pub host_mac: [u8; 6],
-    /// The guest's IPv4 address, given as a /32.
-    pub guest_v4: [u8; 4],
-    /// The router, reached directly.
-    pub gateway_v4: [u8; 4],
-    /// The guest's IPv6 address, given as a /128.
-    pub guest_v6: [u8; 16],
-    /// The IPv6 router, a link-local address; all zeroes: nothing is answered by IPv6.
-    pub gateway_v6: [u8; 16],
-    /// Bytes.
-    pub mtu: u16,
-    /// Name servers; all zeroes: none.
-    pub dns_v4: [[u8; 4]; 3],
-    /// IPv6 name servers; all zeroes: none.
-    pub dns_v6: [[u8; 16]; 3],
-}
+use holm_proto::Lease;
 
 /// Room that the longest answer needs, bytes.
 pub const ANSWER_MAX: usize = 1024;
-/// Bytes of an [`AnswerConfig`].
-const LENGTH: usize = 6 + 4 + 4 + 16 + 16 + 2 + 12 + 48;
-/// Characters of an [`AnswerConfig`] as text.
-pub const TEXT_LENGTH: usize = 2 * LENGTH;
-
-impl AnswerConfig {
-    /// As hexadecimal digits, for an argument or an environment variable.
-    #[allow(dead_code, reason = "written by the command, read by the monitor")]
-    pub fn to_text(self) -> [u8; TEXT_LENGTH] {
-        let mut bytes = [0; LENGTH];
-        let mut out = Writer { bytes: &mut bytes, length: 0 };
-        for part in [&self.host_mac[..], &self.guest_v4, &self.gateway_v4] {
-            out.put(part);
-        }
-        out.put(&self.guest_v6);
-        out.put(&self.gateway_v6);
-        out.put(&self.mtu.to_be_bytes());
-        self.dns_v4.iter().for_each(|server| out.put(server));
-        self.dns_v6.iter().for_each(|server| out.put(server));
-        let mut text = [0; TEXT_LENGTH];
-        for (byte, digits) in bytes.iter().zip(text.as_chunks_mut::<2>().0) {
-            *digits = [
-                b"0123456789abcdef"[usize::from(byte >> 4)],
-                b"0123456789abcdef"[usize::from(byte & 15)],
-            ];
-        }
-        text
-    }
-
-    /// Reads what [`AnswerConfig::to_text`] wrote.
-    pub fn from_text(text: &[u8]) -> Option<Self> {
-        if text.len() != TEXT_LENGTH {
-            return None;
-        }
-        let mut bytes = [0; LENGTH];
-        for (byte, [high, low]) in bytes.iter_mut().zip(text.as_chunks::<2>().0) {
-            *byte = digit(*high)? << 4 | digit(*low)?;
-        }
-        let mut at = Reader(&bytes);
-        Some(Self {
-            host_mac: at.take()?,
-            guest_v4: at.take()?,
-            gateway_v4: at.take()?,
-            guest_v6: at.take()?,
-            gateway_v6: at.take()?,
-            mtu: u16::from_be_bytes(at.take()?),
-            dns_v4: [at.take()?, at.take()?, at.take()?],
-            dns_v6: [at.take()?, at.take()?, at.take()?],
-        })
-    }
-}
-
-fn digit(character: u8) -> Option<u8> {
-    char::from(character).to_digit(16).and_then(|value| u8::try_from(value).ok())
-}
-
 /// Writes the answer to an Ethernet frame and returns its length; `None` when there is nothing to say.
-pub fn answer(frame: &[u8], config: &AnswerConfig, out: &mut [u8]) -> Option<usize> {
+pub fn answer(frame: &[u8], config: &Lease, out: &mut [u8]) -> Option<usize> {
     let mut at = Reader(frame);
     let _to: [u8; 6] = at.take()?;
     let asker: [u8; 6] = at.take()?;
@@ -109,7 +34,7 @@ const INFORM: u8 = 8;
 const COOKIE: [u8; 4] = [99, 130, 83, 99];
 
 /// `packet` begins with the IPv4 header.
-fn dhcp(packet: &[u8], asker: [u8; 6], config: &AnswerConfig, out: &mut Writer) -> Option<usize> {
+fn dhcp(packet: &[u8], asker: [u8; 6], config: &Lease, out: &mut Writer) -> Option<usize> {
     let header = usize::from(packet.first()? & 15) * 4;
     let mut udp = Reader(packet.get(header..)?);
     let ports: [u8; 4] = udp.take()?;
@@ -189,7 +114,7 @@ fn dhcp(packet: &[u8], asker: [u8; 6], config: &AnswerConfig, out: &mut Writer) 
 }
 
 /// The options that tell the network: an address alone on its net, a router beside it.
-fn terms(config: &AnswerConfig, inform: bool, out: &mut Writer) {
+fn terms(config: &Lease, inform: bool, out: &mut Writer) {
     if !inform {
         out.option(51, &[0xff; 4]); // for ever
     }
@@ -238,7 +163,7 @@ struct Asker {
 }
 
 /// `packet` begins with the IPv6 header.
-fn ipv6(packet: &[u8], mac: [u8; 6], config: &AnswerConfig, out: &mut Writer) -> Option<usize> {
+fn ipv6(packet: &[u8], mac: [u8; 6], config: &Lease, out: &mut Writer) -> Option<usize> {
     if config.gateway_v6 == [0; 16] {
         return None;
     }
@@ -256,7 +181,7 @@ fn ipv6(packet: &[u8], mac: [u8; 6], config: &AnswerConfig, out: &mut Writer) ->
 }
 
 /// Writes the headers of an answer by IPv6 and returns where its IPv6 header begins.
-fn open(to: &Asker, next: u8, config: &AnswerConfig, out: &mut Writer) -> usize {
+fn open(to: &Asker, next: u8, config: &Lease, out: &mut Writer) -> usize {
     let named = to.address != [0; 16];
     out.put(if named { &to.mac } else { &[0x33, 0x33, 0, 0, 0, 1] });
     out.put(&config.host_mac);
@@ -286,7 +211,7 @@ fn close(ip: usize, next: u8, checksum_at: usize, out: &mut Writer) -> Option<us
 
 /// The advertisement has no prefix, because an address made of one would not be routed: the guest has its one address
 /// already, or asks for it by `DHCPv6`.
-fn router(body: &[u8], asker: &Asker, config: &AnswerConfig, out: &mut Writer) -> Option<usize> {
+fn router(body: &[u8], asker: &Asker, config: &Lease, out: &mut Writer) -> Option<usize> {
     let [SOLICITATION, 0] = Reader(body).take()? else { return None };
     let ip = open(asker, ICMP, config, out);
     // 64 hops, addresses are to be had by DHCPv6, a router for the longest time that the field holds.

@@ -1,13 +1,15 @@
 //! What init is to run, and starting it.
 
-use super::service::{Restart, Services};
+use super::service::Services;
+use core::ffi::CStr;
+use holm_proto::init::Part;
 use holm_sys::bare::{self, Args, stderr, stdin};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, write};
 use rustix::process::{ioctl_tiocsctty, setsid};
 use rustix::stdio::dup2_stdin;
 
-/// Init's command line: `init [--service NAME RESTART COUNT ARG...]... [-- COMMAND...]`.
+/// What init's command line says.
 pub struct Command {
     pub main: Option<Args>,
     pub services: Services,
@@ -17,20 +19,17 @@ impl Command {
     pub fn parse(args: Args) -> Option<Command> {
         let mut command = Command { main: None, services: Services::default() };
         let mut at = 1;
-        while let Some(word) = args.get(at) {
-            match word.to_bytes() {
-                b"--service" => {
-                    let restart = Restart::parse(args.get(at + 2)?.to_bytes())?;
-                    let count: usize = args.get(at + 3)?.to_str().ok()?.parse().ok()?;
-                    let run = args.slice(at + 4, count);
+        while at < args.len() {
+            match Part::parse(at, |at| args.get(at).map(CStr::to_bytes))? {
+                Part::Service { restart, first, count } => {
+                    let run = args.slice(first, count);
                     command.services.add(run, restart)?;
-                    at += 4 + run.len();
+                    at = first + run.len();
                 }
-                b"--" => {
-                    command.main = Some(args.slice(at + 1, usize::MAX));
+                Part::Command { first } => {
+                    command.main = Some(args.slice(first, usize::MAX));
                     break;
                 }
-                _ => return None,
             }
         }
         Some(command)

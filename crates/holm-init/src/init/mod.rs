@@ -1,21 +1,18 @@
 //! A guest's minimal init: runs one command or some services, reaps what is left behind, and ends in good order.
 //!
-//! `holm::monitor::init_args` writes its command line. Holm has mounted everything before it starts.
+//! `holm_proto::init` describes its command line. Holm has mounted everything before it starts.
 
 mod command;
 mod notify;
 mod service;
 
 use command::Command;
+use holm_proto::CONSOLE_MASTER;
 use holm_sys::bare::{self, Args, Signal, Status, milliseconds};
 use rustix::fd::OwnedFd;
 use rustix::process::setsid;
 use rustix::system::{RebootCommand, reboot};
 use service::Services;
-
-/// Where the launcher left the master of the console: pid 1 keeps it open, so that the guest can go on writing while
-/// no monitor reads, and the next monitor takes it from here.
-const CONSOLE_MASTER: i32 = 10;
 
 const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;

@@ -1,10 +1,8 @@
 //! The services of a guest with the minimal init.
 
 use super::command;
+use holm_proto::init::{Restart, SERVICES_MAX};
 use holm_sys::bare::{Args, Status, milliseconds};
-
-/// As many as one guest may have.
-const SERVICES: usize = 32;
 
 /// The pause before a service starts again, in milliseconds: at first, and at most. It doubles with each early end.
 const FIRST_PAUSE: u32 = 100;
@@ -12,25 +10,6 @@ const LONGEST_PAUSE: u32 = 30_000;
 
 /// A service that ran for so many milliseconds did not end early.
 const WELL: u64 = 10_000;
-
-/// When a service that ended is started again.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Restart {
-    No,
-    OnFailure,
-    Always,
-}
-
-impl Restart {
-    pub fn parse(word: &[u8]) -> Option<Restart> {
-        match word {
-            b"no" => Some(Restart::No),
-            b"on-failure" => Some(Restart::OnFailure),
-            b"always" => Some(Restart::Always),
-            _ => None,
-        }
-    }
-}
 
 struct Service {
     run: Args,
@@ -44,7 +23,7 @@ struct Service {
 
 /// All services, in the order of their start.
 #[derive(Default)]
-pub struct Services([Option<Service>; SERVICES]);
+pub struct Services([Option<Service>; SERVICES_MAX]);
 
 impl Services {
     /// One more, to be started at once; `None` when there are too many.

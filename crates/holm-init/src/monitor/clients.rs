@@ -1,16 +1,14 @@
 //! Those who look at the console.
 
 use super::console::Console;
-use super::ended::Ended;
 use super::watch::{Token, Watch};
+use holm_proto::Ended;
+use holm_proto::client::{self, REQUEST_MAX, Request};
 use rustix::fd::OwnedFd;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send, sockopt};
 
 /// As many as may look at once.
 const CLIENTS: usize = 16;
-
-/// The longest message a client sends: its kind and 1024 bytes of input.
-pub const INPUT_MAX: usize = 1 + 1024;
 
 /// What one client may lag behind, in bytes.
 const LAG: usize = 1 << 20;
@@ -21,14 +19,14 @@ pub struct Clients([Option<OwnedFd>; CLIENTS]);
 impl Clients {
     /// Lets one more look; one too many is turned away.
     pub fn accept(&mut self, listener: &OwnedFd, watch: &Watch, console: bool) {
-        let Ok(client) = accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else {
+        let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else {
             return;
         };
         let Some(slot) = self.0.iter_mut().find(|slot| slot.is_none()) else { return };
-        let _ = sockopt::set_socket_send_buffer_size_force(&client, LAG);
-        if send(&client, &[b'h', u8::from(console)], SendFlags::NOSIGNAL).is_ok() {
-            watch.edge(&client, Token::Client);
-            *slot = Some(client);
+        let _ = sockopt::set_socket_send_buffer_size_force(&socket, LAG);
+        if send(&socket, &client::hello(console), SendFlags::NOSIGNAL).is_ok() {
+            watch.edge(&socket, Token::Client);
+            *slot = Some(socket);
         }
     }
 
@@ -44,7 +42,7 @@ impl Clients {
 
     /// Takes what clients sent, as long as the console has room for it.
     pub fn receive(&mut self, console: &mut Option<Console>) {
-        let mut message = [0; INPUT_MAX];
+        let mut message = [0; REQUEST_MAX];
         for slot in &mut self.0 {
             while let Some(client) = slot
                 && !console.as_ref().is_some_and(Console::is_full)
@@ -60,20 +58,16 @@ impl Clients {
 
     /// Tells all that the guest's init has ended.
     pub fn end(&mut self, ended: Ended) {
-        let mut message = [0; 64];
-        message[0] = b'x';
-        let len = 1 + ended.write(&mut message[1..]);
-        self.send(&message[..len]);
+        let mut message = [0; client::END_MAX];
+        self.send(client::end(ended, &mut message));
     }
 }
 
 fn act(message: &[u8], console: Option<&mut Console>) {
     let Some(console) = console else { return };
-    match *message {
-        [b'i', ref bytes @ ..] => console.input(bytes),
-        [b'w', r0, r1, c0, c1] => {
-            console.resize(u16::from_le_bytes([r0, r1]), u16::from_le_bytes([c0, c1]));
-        }
-        _ => {}
+    match Request::parse(message) {
+        Some(Request::Input(bytes)) => console.input(bytes),
+        Some(Request::Size { rows, columns }) => console.resize(rows, columns),
+        None => {}
     }
 }

@@ -1,8 +1,7 @@
 //! The guest's console, which a hostile guest holds at the other end.
 
-use super::MESSAGE_MAX;
-use super::clients::INPUT_MAX;
 use super::watch::bounded;
+use holm_proto::client::{INPUT_MAX, MESSAGE_MAX, OUTPUT};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat, fstatfs, major, minor};
 use rustix::io::{Errno, read, write};
@@ -77,10 +76,10 @@ impl Console {
     }
 }
 
-/// Gives `sink` what can be read, each time as a message of kind `o`; says whether there may be more.
+/// Gives `sink` what can be read, each time as a message; says whether there may be more.
 fn drain(from: &OwnedFd, sink: &mut impl FnMut(&[u8])) -> bool {
     let mut message = [0; MESSAGE_MAX];
-    message[0] = b'o';
+    message[0] = OUTPUT;
     for _ in 0..READS {
         match read(from, &mut message[1..]) {
             Ok(len @ 1..) => sink(&message[..=len]),

@@ -1,6 +1,7 @@
-//! What the launcher left for the monitor, read from the environment (encoder: `holm::monitor::handoff`).
+//! What the launcher left for the monitor, read from the environment.
 
 use core::ffi::CStr;
+use holm_proto::handoff::{self, descriptor, key};
 use holm_sys::bare::{Args, inherited};
 use rustix::fd::OwnedFd;
 
@@ -31,26 +32,20 @@ pub struct Handoff {
 impl Handoff {
     /// `None` when something that a monitor cannot do without is missing.
     pub fn take(title: &'static CStr) -> Option<Handoff> {
-        let numbers = Args::env(c"MONITOR_FDS")?.to_str().ok()?;
-        let fd = |key: &str| inherited(number(numbers, key)?);
+        let numbers = Args::env(handoff::DESCRIPTORS)?.to_str().ok()?;
+        let fd = |key: &str| inherited(descriptor(numbers, key)?);
+        let name = title.to_bytes_with_nul().strip_prefix(handoff::TITLE.as_bytes())?;
         Some(Handoff {
-            name: CStr::from_bytes_with_nul(title.to_bytes_with_nul().strip_prefix(b"[holm] ")?)
-                .ok()?,
-            root: Args::env(c"MONITOR_ROOT")?,
-            holm: Args::env(c"MONITOR_HOLM")?,
-            init: fd("init")?,
-            cgroup: fd("cgroup")?,
-            folder: fd("folder")?,
-            listener: fd("listener")?,
-            notify: fd("notify"),
-            console: fd("console"),
-            responder: fd("responder"),
+            name: CStr::from_bytes_with_nul(name).ok()?,
+            root: Args::env(handoff::ROOT)?,
+            holm: Args::env(handoff::HOLM)?,
+            init: fd(key::INIT)?,
+            cgroup: fd(key::CGROUP)?,
+            folder: fd(key::DIRECTORY)?,
+            listener: fd(key::LISTENER)?,
+            notify: fd(key::NOTIFY),
+            console: fd(key::CONSOLE),
+            responder: fd(key::RESPONDER),
         })
     }
-}
-
-/// The value of `key` in `key=number key=number`.
-fn number(text: &str, key: &str) -> Option<i32> {
-    let mut pairs = text.split(' ').filter_map(|pair| pair.split_once('='));
-    pairs.find(|(name, _)| *name == key)?.1.parse().ok()
 }

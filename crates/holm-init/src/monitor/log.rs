@@ -1,15 +1,12 @@
 //! The guest's log: `log`, and `log.1` before it.
 
-use core::ffi::CStr;
+use holm_proto::path::{LOG, OLD_LOG};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, fstat, openat, renameat};
 use rustix::io::write;
 
 /// Where `log` becomes `log.1`, in bytes.
 const LIMIT: u64 = 1 << 20;
-
-const LOG: &CStr = c"log";
-const OLD: &CStr = c"log.1";
 
 /// The open log. A full disk loses lines and stops nobody.
 pub struct Log {
@@ -32,7 +29,7 @@ impl Log {
     pub fn append(&mut self, folder: &OwnedFd, bytes: &[u8]) {
         let full = self.size + bytes.len() as u64 > LIMIT && self.size > 0;
         if full {
-            let _ = renameat(folder, LOG, folder, OLD);
+            let _ = renameat(folder, LOG, folder, OLD_LOG);
         }
         // One that could not be opened before may be now: a full disk does not stay full.
         if full || self.file.is_none() {

@@ -1,6 +1,6 @@
 //! The monitor of one guest: its init's parent, its console, its log.
 //!
-//! `holm::monitor` describes what it is given and what it says to its clients.
+//! `holm_proto` describes what it is given and what it says to its clients.
 
 mod clients;
 mod console;
@@ -15,13 +15,11 @@ use clients::Clients;
 use console::Console;
 use core::ffi::CStr;
 use handoff::Handoff;
+use holm_proto::Ended;
 use holm_sys::bare;
 use log::Log;
 use responder::Responder;
 use watch::{Token, Watch};
-
-/// One message: its kind and what one read of a console gives.
-pub const MESSAGE_MAX: usize = 1 + 4096;
 
 /// So many turns without a rest, then one: a guest that floods its console pays, not the host.
 const TURNS: u32 = 64;
@@ -78,7 +76,7 @@ impl Monitor {
     }
 
     /// Moves bytes until init has ended; says how it did.
-    fn serve(&mut self) -> ended::Ended {
+    fn serve(&mut self) -> Ended {
         let mut more = true;
         let mut turns = 0;
         loop {

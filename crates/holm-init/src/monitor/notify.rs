@@ -2,6 +2,7 @@
 
 use super::handoff::Handoff;
 use super::watch::bounded;
+use holm_proto::path::READY;
 use rustix::fs::{XattrFlags, fsetxattr};
 use rustix::net::{RecvFlags, recv};
 
@@ -13,6 +14,6 @@ pub fn receive(handoff: &Handoff) {
     let received = bounded(|| recv(socket, &mut datagram[..], RecvFlags::DONTWAIT));
     let Ok((len, _)) = received else { return };
     if datagram[..len].split(|&byte| byte == b'\n').any(|line| line == b"READY=1") {
-        let _ = fsetxattr(&handoff.cgroup, c"trusted.holm.ready", b"1", XattrFlags::empty());
+        let _ = fsetxattr(&handoff.cgroup, READY, b"1", XattrFlags::empty());
     }
 }

@@ -5,8 +5,8 @@ use holm_sys::signal::Caught;
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 use super::{Error, Result};
-use crate::monitor::{Ended, How};
 use crate::terminal::{Relay, Terminals};
+use holm_proto::{Ended, How};
 
 /// Stands between this process's terminal and the one that `master` is the master of, if there is one; waits for the
 /// child and returns how it ended.

@@ -23,11 +23,11 @@ pub(crate) use foreground::converse;
 use crate::cgroup::GuestCgroup;
 use crate::config::NetMode;
 use crate::guest;
-use crate::monitor::Ended;
 use crate::pool::{Name, Pool};
 use crate::process::{self, PidNamespaceGuard, channel, ended_within};
 use crate::record::RunRecord;
 use crate::terminal::{self, Terminals};
+use holm_proto::Ended;
 
 /// The result of what this module does.
 pub type Result<T> = std::result::Result<T, Error>;

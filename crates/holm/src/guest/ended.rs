@@ -6,11 +6,11 @@ use super::start::Start;
 use super::{Result, configured, repaired};
 use crate::cgroup::GuestCgroup;
 use crate::config::Restart;
-use crate::monitor::{Ended, How};
 use crate::pool::{Name, Pool};
 use crate::process::{self, own_pid};
 use crate::record::{LONGEST_WAIT, LastRun, PendingRestart, now};
 use crate::step;
+use holm_proto::{Ended, How};
 
 /// What a monitor does when its guest's init has ended: notes it, cleans up, and starts the guest
 /// again if it rebooted or its restart policy says so. Returns when the guest stays stopped.

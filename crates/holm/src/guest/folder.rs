@@ -1,6 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use holm_proto::ended::Note;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::repair::repaired;
@@ -62,9 +63,8 @@ pub(super) fn ended_path(pool: &Pool, name: &Name) -> PathBuf {
 
 /// Those words, if they are about this run: a monitor writes them without a lock.
 pub(super) fn ended(pool: &Pool, name: &Name, run: u64) -> Option<String> {
-    let text = fs::read_to_string(ended_path(pool, name)).ok()?;
-    let (of, words) = text.trim().split_once(' ')?;
-    (of.parse() == Ok(run)).then(|| words.to_owned())
+    let note = Note::parse(&fs::read_to_string(ended_path(pool, name)).ok()?)?;
+    (note.run == run).then(|| note.ended.to_string())
 }
 
 /// Calls off the start that a monitor waits to make; says whether there was one.

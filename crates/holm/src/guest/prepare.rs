@@ -3,6 +3,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use holm_proto::{init, path};
 use rustix::fs::{CWD, Mode, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -14,7 +15,7 @@ use crate::cgroup::{GuestCgroup, Limits};
 use crate::config::{Config, Init as InitKind, NetMode, Restart, Rlimit};
 use crate::host;
 use crate::launch::{self, Init, Running, Spec, Stdio};
-use crate::monitor::{self, InitService};
+use crate::monitor;
 use crate::net;
 use crate::pool::{Name, Pool};
 use crate::process::{self, own_pid};
@@ -162,7 +163,7 @@ impl<'a> Prepared<'a> {
     fn init(&self, stdio: Stdio, notify: bool) -> Result<Init> {
         let kind = self.kind();
         let (program, argv) = if kind == Kind::Minimal {
-            ("/dev/.holm/init".to_owned(), init_args(&self.config))
+            (path::INIT.to_owned(), init_args(&self.config))
         } else {
             let program = self.base.meta.system_init.clone();
             let program =
@@ -170,7 +171,7 @@ impl<'a> Prepared<'a> {
             let argv = kind.command(&program);
             (argv[0].clone(), argv)
         };
-        let mut env = system::environment(kind, &self.uuid, notify.then_some(launch::NOTIFY));
+        let mut env = system::environment(kind, &self.uuid, notify.then_some(path::NOTIFY));
         env.extend(self.config.env.clone());
         Ok(Init {
             program,
@@ -247,20 +248,18 @@ impl<'a> Prepared<'a> {
 }
 
 fn init_args(config: &Config) -> Vec<String> {
-    let services: Vec<InitService<'_>> = config
-        .services
-        .iter()
-        .map(|service| InitService {
-            name: &service.name,
-            command: &service.command,
-            restart: match service.restart {
-                Restart::No => "no",
-                Restart::OnFailure => "on-failure",
-                Restart::Always => "always",
-            },
-        })
-        .collect();
-    monitor::init_args(&config.command, &services)
+    let services = config.services.iter().map(|service| init::Service {
+        name: &service.name,
+        command: &service.command,
+        restart: match service.restart {
+            Restart::No => init::Restart::No,
+            Restart::OnFailure => init::Restart::OnFailure,
+            Restart::Always => init::Restart::Always,
+        },
+    });
+    let mut args = Vec::new();
+    init::write(&config.command, services, |argument| args.push(argument.to_owned()));
+    args
 }
 
 /// The reason of a failed start: what the host lacks, if it lacks something, says more than the call
@@ -354,7 +353,7 @@ const fn fingerprint(bytes: &[u8]) -> u64 {
 /// A socket for the guest's readiness message.
 pub fn notify_socket() -> Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-        .map_err(|errno| Error::io("make a socket for", launch::NOTIFY, errno))?;
+        .map_err(|errno| Error::io("make a socket for", path::NOTIFY, errno))?;
     // The monitor would close what comes, which may take long. Where the kernel cannot refuse it, a timer bounds that.
     let _ = holm_sys::socket::take_no_descriptors(&socket);
     Ok(socket)

@@ -1,10 +1,11 @@
+use holm_proto::handoff::TITLE;
+use holm_proto::path::MONITOR_SOCKET;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::adopt::adopt;
 use super::{Error, Result, folder};
 use crate::cgroup::GuestCgroup;
-use crate::monitor;
 use crate::net;
 use crate::pool::{Lock, Name, Pool};
 use crate::process::own_pid;
@@ -185,13 +186,13 @@ fn ended(pool: &Pool, name: &Name, state: &RunRecord, oom_kills: u64, before: &L
 /// Ends a monitor whose socket is gone with a wiped /run: nobody can reach it, and it cannot know. Says
 /// whether it did.
 fn retired(pool: &Pool, name: &Name, state: &RunRecord) -> bool {
-    if pool.guest_run_dir(name).join(monitor::SOCKET).exists() {
+    if pool.guest_run_dir(name).join(MONITOR_SOCKET).exists() {
         return false;
     }
     let Some(process) = state.watcher() else { return true };
     // A `holm run --keep` waits for its guest itself and has no socket.
     let title = std::fs::read(format!("/proc/{}/cmdline", state.monitor_pid)).unwrap_or_default();
-    if !title.starts_with(format!("[holm] {name}\0").as_bytes()) {
+    if !title.starts_with(format!("{TITLE}{name}\0").as_bytes()) {
         return false;
     }
     let _ = pidfd_send_signal(&process, Signal::KILL);

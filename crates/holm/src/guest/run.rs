@@ -7,12 +7,12 @@ use super::sweep::take_ids;
 use super::{Error, Result, create, remove};
 use crate::config::Config;
 use crate::launch::{Running, Stdio};
-use crate::monitor::Ended;
 use crate::pool::{Name, Pool};
 use crate::process::{drop_scheduling_boost, own_pid};
 use crate::record::LastRun;
 use crate::step;
 use crate::terminal::{self, Terminals};
+use holm_proto::Ended;
 
 /// Makes a guest for one command, waits for it and removes it; returns how it ended.
 ///

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use holm_proto::Lease;
 use holm_sys::process::{Clone, clone, exit_now};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -89,7 +90,7 @@ pub(super) fn handoff<'a>(
     cgroup: &GuestCgroup,
     running: launch::Running,
     notify: Option<OwnedFd>,
-    responder: Option<(OwnedFd, String)>,
+    responder: Option<(OwnedFd, Lease)>,
 ) -> Result<Handoff<'a>> {
     let run_dir = pool.guest_run_dir(name);
     std::fs::create_dir_all(&run_dir)
@@ -105,7 +106,6 @@ pub(super) fn handoff<'a>(
         name: name.as_str(),
         root: pool.root(),
         holm,
-        pid: running.pid,
         init: running.pidfd,
         cgroup: open(cgroup.dir_fd(), Path::new("."))
             .map_err(|errno| Error::io("open the control group of", name.as_str(), errno))?,
@@ -117,9 +117,9 @@ pub(super) fn handoff<'a>(
     })
 }
 
-/// What answers a guest that asks for its address, and the answers.
-pub(super) fn responder(plan: &Network) -> Result<Option<(OwnedFd, String)>> {
-    Ok(net::responder(plan)?.map(|socket| (socket, net::answer_text(plan))))
+/// The responder's socket, and what it offers a guest that asks for its network.
+pub(super) fn responder(plan: &Network) -> Result<Option<(OwnedFd, Lease)>> {
+    Ok(net::responder(plan)?.map(|socket| (socket, plan.lease())))
 }
 
 /// The program that runs, by the path it was started from: an upgrade may have put another there by now.

@@ -1,10 +1,11 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use holm_proto::path::MONITOR_SOCKET;
+
 use super::repair::{bury, state_of};
 use super::{Error, Result, repaired};
 use crate::cgroup::GuestCgroup;
-use crate::monitor;
 use crate::pool::{self, Name, Pool};
 use crate::record::{Ids, now};
 
@@ -59,7 +60,7 @@ pub(super) fn sweep_one(pool: &Pool, name: &Name) -> Result<()> {
         Err(Error::State { .. }) => return Ok(()),
         state => state?,
     };
-    let reachable = pool.guest_run_dir(name).join(monitor::SOCKET).exists();
+    let reachable = pool.guest_run_dir(name).join(MONITOR_SOCKET).exists();
     if state.as_ref().is_some_and(|state| state.is_watched() && (state.ephemeral || reachable)) {
         return Ok(());
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
+use holm_proto::CONSOLE_MASTER;
 use holm_sys::exec::cloexec_from;
 use holm_sys::in_place::go_on_as;
 use holm_sys::process::{self as sys, duplicate_to, flags};
@@ -48,7 +49,7 @@ pub struct Init {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdio {
     /// The guest's console: a pty of its own devpts. With `keep` init keeps the master as descriptor
-    /// [`CONSOLE_FD`], so that it outlives every process of Holm.
+    /// [`CONSOLE_MASTER`], so that it outlives every process of Holm.
     Console {
         /// The program is Holm's init, which keeps it.
         keep: bool,
@@ -57,9 +58,6 @@ pub enum Stdio {
     /// into it. A pty of the guest's devpts stands for them.
     Inherit(Terminals),
 }
-
-/// Where Holm's init keeps the master of its console.
-pub const CONSOLE_FD: i32 = 10;
 
 /// A program ready to be executed: nothing is allocated between clone and exec that need not be.
 #[derive(Debug)]
@@ -151,7 +149,7 @@ fn prepare(
         let (master, _) =
             open_console(launcher, terminals, like).map_err(|error| (Step::Console, error))?;
         if keep {
-            duplicate_to(master.as_fd(), CONSOLE_FD).map_err(|error| (Step::Console, error))?;
+            duplicate_to(master.as_fd(), CONSOLE_MASTER).map_err(|error| (Step::Console, error))?;
         }
     }
     security::apply_caps(program.bound).map_err(kernel(Step::Capabilities))?;

@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
+use holm_proto::path::NOTIFY;
 use holm_sys::process::{self as sys, Clone, Namespace, flags};
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{
@@ -87,9 +88,6 @@ pub struct Spec<'a> {
     /// Told init's pid before init may run, so that a guest whose launcher is killed is known.
     pub record: &'a dyn Fn(i32) -> std::result::Result<(), String>,
 }
-
-/// Where a guest tells that it is ready.
-pub const NOTIFY: &str = "/run/host/notify";
 
 /// A guest that runs.
 #[derive(Debug)]

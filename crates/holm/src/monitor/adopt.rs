@@ -2,6 +2,7 @@
 
 use crate::process::channel;
 use crate::terminal::{self, is_master};
+use holm_proto::CONSOLE_MASTER;
 use holm_sys::exec::close_all_but;
 use holm_sys::process::{self, Clone};
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat, openat2};
@@ -11,9 +12,6 @@ use rustix::process::{
 use rustix::pty::ptsname;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
-
-/// Where Holm's minimal init keeps the console's master.
-const CONSOLE_MASTER: i32 = 10;
 
 /// How long a guest's own filesystem may keep the search for the console waiting.
 const PATIENCE: Duration = Duration::from_secs(2);

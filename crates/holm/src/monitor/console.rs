@@ -1,8 +1,10 @@
 //! Looking at a guest's console, and typing into it.
 
-use super::client::{Client, Message};
-use super::{Ended, Error};
+use super::Error;
+use super::client::Client;
 use crate::terminal::{Harmless, Raw};
+use holm_proto::Ended;
+use holm_proto::client::Message;
 use holm_sys::signal::Caught;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};

@@ -1,9 +1,10 @@
 //! What a launcher hands to the monitor that it becomes.
 
 use super::{Error, image};
+use holm_proto::Lease;
+use holm_proto::handoff::{self, Descriptors, key};
 use std::convert::Infallible;
-use std::ffi::CString;
-use std::fmt::Write as _;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,8 +20,6 @@ pub struct Handoff<'a> {
     pub root: &'a Path,
     /// The `holm` program to execute when init has ended.
     pub holm: &'a Path,
-    /// Init's pid on the host.
-    pub pid: i32,
     /// Init's pidfd.
     pub init: OwnedFd,
     /// The guest's cgroup folder, opened for reading: `trusted.holm.ready` is set on it.
@@ -34,21 +33,21 @@ pub struct Handoff<'a> {
     /// The master of the pty that is the guest's console. Anything but a pty's master is not used.
     pub console: Option<OwnedFd>,
     /// The packet socket that hears the guest ask for its network (`net::responder`), and what to answer.
-    pub responder: Option<(OwnedFd, String)>,
+    pub responder: Option<(OwnedFd, Lease)>,
 }
 
 impl Handoff<'_> {
     fn descriptors(&self) -> Vec<(&'static str, BorrowedFd<'_>)> {
         let mut fds = vec![
-            ("init", self.init.as_fd()),
-            ("cgroup", self.cgroup.as_fd()),
-            ("folder", self.folder.as_fd()),
-            ("listener", self.listener.as_fd()),
+            (key::INIT, self.init.as_fd()),
+            (key::CGROUP, self.cgroup.as_fd()),
+            (key::DIRECTORY, self.folder.as_fd()),
+            (key::LISTENER, self.listener.as_fd()),
         ];
         let optional = [
-            ("notify", self.notify.as_ref()),
-            ("console", self.console.as_ref()),
-            ("responder", self.responder.as_ref().map(|(fd, _)| fd)),
+            (key::NOTIFY, self.notify.as_ref()),
+            (key::CONSOLE, self.console.as_ref()),
+            (key::RESPONDER, self.responder.as_ref().map(|(fd, _)| fd)),
         ];
         fds.extend(optional.into_iter().filter_map(|(key, fd)| Some((key, fd?.as_fd()))));
         fds
@@ -56,19 +55,18 @@ impl Handoff<'_> {
 
     /// The monitor's environment: what it is given, then what `holm monitor-ended` will need of the caller's.
     pub(super) fn environment(&self) -> io::Result<Vec<CString>> {
-        let mut fds = format!("MONITOR_FDS=pid={}", self.pid);
-        for (key, fd) in self.descriptors() {
-            let _ = write!(fds, " {key}={}", fd.as_raw_fd());
-        }
-        let path =
-            |name: &str, path: &Path| [name.as_bytes(), path.as_os_str().as_bytes()].concat();
+        let numbers: Vec<_> =
+            self.descriptors().into_iter().map(|(key, fd)| (key, fd.as_raw_fd())).collect();
+        let variable = |name: &CStr, value: &[u8]| {
+            CString::new([name.to_bytes(), b"=", value].concat()).map_err(io::Error::from)
+        };
         let mut env = vec![
-            CString::new(fds)?,
-            CString::new(path("MONITOR_ROOT=", self.root))?,
-            CString::new(path("MONITOR_HOLM=", self.holm))?,
+            variable(handoff::DESCRIPTORS, Descriptors(&numbers).to_string().as_bytes())?,
+            variable(handoff::ROOT, self.root.as_os_str().as_bytes())?,
+            variable(handoff::HOLM, self.holm.as_os_str().as_bytes())?,
         ];
-        if let Some((_, answer)) = &self.responder {
-            env.push(CString::new(format!("MONITOR_ANSWER={answer}"))?);
+        if let Some((_, lease)) = &self.responder {
+            env.push(variable(handoff::LEASE, &lease.to_text())?);
         }
         for (name, value) in std::env::vars_os() {
             let name = name.into_vec();
@@ -85,17 +83,17 @@ impl Handoff<'_> {
 /// The process is init's parent, single-threaded and in the host's namespaces and the monitors' cgroup. It becomes
 /// the leader of a session of its own and lets go of the caller's terminal, pipes and folder: a command that waits for
 /// the end of `holm start`'s output must not wait for the guest.
-pub fn become_monitor(handoff: &Handoff<'_>) -> Result<Infallible, Error> {
-    let guest = handoff.name;
+pub fn become_monitor(given: &Handoff<'_>) -> Result<Infallible, Error> {
+    let guest = given.name;
     detach().map_err(Error::system(guest, "cannot let go of the caller's terminal"))?;
-    let image = image::seal(handoff.cgroup.as_fd()).map_err(Error::system(
+    let image = image::seal(given.cgroup.as_fd()).map_err(Error::system(
         guest,
         "cannot put the monitor's program into a sealed memory file",
     ))?;
     let run = || -> io::Result<Infallible> {
-        let title = CString::new(format!("[holm] {guest}"))?;
-        let env = handoff.environment()?;
-        let keep: Vec<_> = handoff.descriptors().into_iter().map(|(_, fd)| fd).collect();
+        let title = CString::new(format!("{}{guest}", handoff::TITLE))?;
+        let env = given.environment()?;
+        let keep: Vec<_> = given.descriptors().into_iter().map(|(_, fd)| fd).collect();
         Err(holm_sys::exec::exec_image(image.as_fd(), &[title], &env, &keep))
     };
     run().map_err(Error::system(guest, "cannot execute the monitor"))

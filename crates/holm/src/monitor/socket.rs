@@ -1,5 +1,6 @@
 //! The place where a monitor and its clients meet.
 
+use holm_proto::path::MONITOR_SOCKET;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen as listen_on, socket_with,
 };
@@ -7,15 +8,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// The name of a monitor's socket in its guest's folder below the run folder.
-pub const SOCKET: &str = "monitor.sock";
-
 /// How many clients may wait for the monitor to accept them.
 const BACKLOG: i32 = 16;
 
 /// A listening socket `monitor.sock` in `dir`, in place of one that an earlier monitor left.
 pub fn listen(dir: &Path) -> io::Result<OwnedFd> {
-    let path = dir.join(SOCKET);
+    let path = dir.join(MONITOR_SOCKET);
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -1,24 +1,6 @@
-use super::client::{Message, input, size};
 use super::console::Keys;
 use super::logs::tail;
 use super::*;
-
-#[test]
-fn words_of_an_end_are_read_as_they_are_written() {
-    for (text, how, adopted) in [
-        ("exited 0", How::Exited(0), false),
-        ("exited 3 adopted", How::Exited(3), true),
-        ("killed 9", How::Killed(9), false),
-        ("unknown adopted", How::Unknown, true),
-    ] {
-        let ended = Ended::parse(text).unwrap();
-        assert_eq!(ended, Ended { how, adopted });
-        assert_eq!(ended.to_string(), text);
-    }
-    for text in ["", "exited", "exited x", "exited 300", "killed", "unknown 1", "adopted"] {
-        assert_eq!(Ended::parse(text), None, "{text:?}");
-    }
-}
 
 #[test]
 fn the_embedded_program_is_static_and_small() {
@@ -26,26 +8,6 @@ fn the_embedded_program_is_static_and_small() {
     // e_type: 2 is a program at fixed addresses.
     assert_eq!(IMAGE[16], 2);
     assert!(IMAGE.len() < 40 << 10, "{} bytes", IMAGE.len());
-}
-
-#[test]
-fn messages_are_read_as_the_monitor_writes_them() {
-    let ended = Ended { how: How::Killed(1), adopted: false };
-    for (packet, message) in [
-        (&b"h\x01"[..], Some(Message::Hello(true))),
-        (b"h\0", Some(Message::Hello(false))),
-        (b"oab", Some(Message::Output(b"ab"))),
-        (b"o", Some(Message::Output(b""))),
-        (b"xkilled 1", Some(Message::Ended(ended))),
-        (b"xnonsense", None),
-        (b"h", Some(Message::Other)),
-        (b"?", Some(Message::Other)),
-        (b"", None),
-    ] {
-        assert_eq!(Message::parse(packet), message, "{packet:?}");
-    }
-    assert_eq!(input(b"ls\n"), b"ils\n");
-    assert_eq!(size(24, 0x0150), b"w\x18\0\x50\x01");
 }
 
 #[test]
@@ -73,18 +35,6 @@ fn the_tail_of_a_log_is_whole_lines() {
     ] {
         assert_eq!(tail(text.as_bytes(), lines), wanted.as_bytes(), "{text:?} {lines:?}");
     }
-}
-
-#[test]
-fn the_command_line_of_init_says_how_long_each_service_is() {
-    let strings = |words: &[&str]| words.iter().map(|&w| w.to_owned()).collect::<Vec<_>>();
-    let web = strings(&["httpd", "-f", "--"]);
-    let service = InitService { name: "web", command: &web, restart: "always" };
-    let args = init_args(&[], &[service]);
-    assert_eq!(args, strings(&["init", "--service", "web", "always", "3", "httpd", "-f", "--"]));
-    let command = strings(&["sh", "--service"]);
-    assert_eq!(init_args(&command, &[]), strings(&["init", "--", "sh", "--service"]));
-    assert_eq!(init_args(&[], &[]), ["init"]);
 }
 
 #[test]

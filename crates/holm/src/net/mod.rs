@@ -143,11 +143,6 @@ pub fn resolv_conf(plan: &Network) -> String {
     dns::render(&plan.dns)
 }
 
-/// What the monitor answers on the socket of [`responder`], as the text that it is given.
-pub fn answer_text(plan: &Network) -> String {
-    plan.answer().to_text().map(char::from).iter().collect()
-}
-
 /// The socket on which the monitor hears a private guest ask by DHCP, router solicitation and `DHCPv6`, and answers.
 pub fn responder(plan: &Network) -> Result<Option<OwnedFd>, Error> {
     if plan.mode != NetMode::Private {

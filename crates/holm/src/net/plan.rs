@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::{Error, dns, link, netlink, port, publish};
 use crate::config::{Net, NetMode};
 use crate::record::Network;
-use holm_init::answer::AnswerConfig;
+use holm_proto::Lease;
 
 /// Where a guest's IPv4 default route leads: the host's end of its interface, the same in every guest.
 pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
@@ -116,23 +116,23 @@ fn unfit(address: IpAddr) -> Option<&'static str> {
 
 impl Network {
     /// What a guest is told that asks by DHCP, router solicitation or `DHCPv6`. Of the name servers, three of each family.
-    pub fn answer(&self) -> AnswerConfig {
-        let mut answer = AnswerConfig {
+    pub fn lease(&self) -> Lease {
+        let mut lease = Lease {
             host_mac: self.host_mac(),
             guest_v4: self.guest_v4.octets(),
             gateway_v4: self.gateway_v4.octets(),
             guest_v6: self.guest_v6.map_or([0; 16], |v6| v6.octets()),
             gateway_v6: if self.guest_v6.is_some() { self.gateway_v6.octets() } else { [0; 16] },
             mtu: u16::try_from(self.mtu).unwrap_or(u16::MAX),
-            ..AnswerConfig::default()
+            ..Lease::default()
         };
         let v4 =
             self.dns.iter().filter_map(|ip| if let IpAddr::V4(v4) = ip { Some(v4) } else { None });
         let v6 =
             self.dns.iter().filter_map(|ip| if let IpAddr::V6(v6) = ip { Some(v6) } else { None });
-        answer.dns_v4.iter_mut().zip(v4).for_each(|(slot, ip)| *slot = ip.octets());
-        answer.dns_v6.iter_mut().zip(v6).for_each(|(slot, ip)| *slot = ip.octets());
-        answer
+        lease.dns_v4.iter_mut().zip(v4).for_each(|(slot, ip)| *slot = ip.octets());
+        lease.dns_v6.iter_mut().zip(v6).for_each(|(slot, ip)| *slot = ip.octets());
+        lease
     }
 
     pub(super) fn group(&self) -> u32 {

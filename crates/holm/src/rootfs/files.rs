@@ -2,6 +2,7 @@ use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use holm_proto::path::INIT;
 use holm_sys::mount::{self, attr};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, symlinkat, unlinkat};
 use rustix::io::Errno;
@@ -25,7 +26,7 @@ pub fn bind_program(tree: &Tree, program: &Path) -> Result<()> {
         .map_err(|errno| Error::io("open the program", program, errno))?;
     mount::set_attributes(bind.as_fd(), attr::RDONLY | attr::NOSUID | attr::NODEV, attr::NOEXEC)
         .map_err(|error| Error::io("make read-only", program, error))?;
-    tree.attach(&bind, Path::new("/dev/.holm/init"), Point::File, false)
+    tree.attach(&bind, Path::new(INIT), Point::File, false)
 }
 
 /// Lays files over the guest's root. They are made anew, never written through: what is at their

@@ -14,7 +14,7 @@ use std::time::Duration;
 use holm::config::Net;
 use holm::net;
 use holm::record::Network;
-use holm_init::answer::{ANSWER_MAX, AnswerConfig, answer};
+use holm_init::answer::{ANSWER_MAX, answer};
 use rustix::io::{Errno, read, write};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -228,7 +228,7 @@ pub struct Guest {
 impl Guest {
     /// Answers one question of the guest as its monitor does; `ask` makes the guest ask it. Returns the question.
     pub fn answering(&self, responder: &OwnedFd, ask: impl FnOnce() + Send) -> Vec<Vec<u8>> {
-        let config = AnswerConfig::from_text(net::answer_text(&self.plan).as_bytes()).unwrap();
+        let config = self.plan.lease();
         let ended = AtomicBool::new(false);
         thread::scope(|scope| {
             let monitor = scope.spawn(|| {
