@@ -3,8 +3,11 @@
 use std::fs::read_to_string;
 use std::process::Command;
 
-/// A table of the machine and the versions of all that takes part.
-pub fn describe(holm: &str) -> String {
+use crate::build::Holm;
+use crate::rounds::cell;
+
+/// A table of the machine and the versions of everything that is measured.
+pub fn describe(holms: &[Holm]) -> String {
     let cpuinfo = read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =
         cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or(": unknown");
@@ -20,24 +23,34 @@ pub fn describe(holm: &str) -> String {
         Ok(_) => "hybrid (controllers on v1)".to_owned(),
         Err(e) => e.to_string(),
     };
+    let version = |before: bool| {
+        let holm = holms.iter().find(|holm| holm.before == before);
+        holm.map(|holm| first_line(&holm.program, &["--version"]))
+    };
     let rows = [
-        ("date", first_line("date", &["-u", "+%Y-%m-%d %H:%M UTC"])),
-        ("kernel", kernel.trim().to_owned()),
-        ("CPUs", format!("{cpus}, {}", model.trim_start_matches([' ', '\t', ':']))),
+        ("date", Some(first_line("date", &["-u", "+%Y-%m-%d %H:%M UTC"]))),
+        ("kernel", Some(kernel.trim().to_owned())),
+        ("CPUs", Some(format!("{cpus}, {}", model.trim_start_matches([' ', '\t', ':'])))),
         (
             "memory",
-            format!("{:.1} GiB", f64::from(u32::try_from(memory / 1024).unwrap_or(0)) / 1024.0),
+            Some(format!(
+                "{:.1} GiB",
+                f64::from(u32::try_from(memory / 1024).unwrap_or(0)) / 1024.0
+            )),
         ),
-        ("cgroups", cgroups),
-        ("load average at the start", load),
-        ("holm", first_line(holm, &["--version"])),
-        ("bubblewrap", first_line("bwrap", &["--version"])),
-        ("lxc", first_line("lxc-execute", &["--version"])),
-        ("runc", first_line("runc", &["--version"])),
-        ("systemd-nspawn", first_line("systemd-nspawn", &["--version"])),
-        ("nsenter", first_line("nsenter", &["--version"])),
+        ("cgroups", Some(cgroups)),
+        ("load average at the start", Some(load)),
+        ("holm", version(false)),
+        ("holm, before", version(true)),
+        ("bubblewrap", Some(first_line("bwrap", &["--version"]))),
+        ("lxc", Some(first_line("lxc-execute", &["--version"]))),
+        ("runc", Some(first_line("runc", &["--version"]))),
+        ("systemd-nspawn", Some(first_line("systemd-nspawn", &["--version"]))),
+        ("nsenter", Some(first_line("nsenter", &["--version"]))),
     ];
-    let rows = rows.map(|(what, value)| format!("| {what} | {} |\n", crate::race::cell(&value)));
+    let rows = rows.map(|(what, value)| {
+        value.map_or(String::new(), |value| format!("| {what} | {} |\n", cell(&value)))
+    });
     format!("| | |\n|---|---|\n{}", rows.concat())
 }
 

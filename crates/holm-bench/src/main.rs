@@ -2,10 +2,11 @@
 #![allow(clippy::format_push_string, reason = "a report is written once")]
 //! Measures Holm beside its peers, side by side and in turns, and writes the report.
 
+mod build;
 mod machine;
 mod options;
 mod peers;
-mod race;
+mod rounds;
 mod sections;
 mod stage;
 mod stats;
@@ -42,13 +43,7 @@ fn run(options: &Options) -> Result<bool, String> {
         return Err(format!("there is no section {unknown}\n{}", options::USAGE));
     }
     let stage = Stage::new(options)?;
-    let mut text = format!(
-        "# What a start costs\n\nWritten by `make bench` ({} rounds). Wall time of whole processes, from before the fork until \
-         they were waited for; all in a table took turns, in an order drawn anew for each round; three rounds were not counted. A ratio is the median over pairs \
-         from the same round: compare ratios, not milliseconds of different tables.\n\n{}",
-        options.rounds,
-        machine::describe(&stage.holm)
-    );
+    let mut text = introduction(&stage, options.rounds);
     let mut complete = true;
     for Section { name, title, run } in ALL {
         if !options.sections.is_empty() && !options.sections.iter().any(|wanted| wanted == name) {
@@ -64,10 +59,28 @@ fn run(options: &Options) -> Result<bool, String> {
     }
     peers::clean_up(&stage);
     let out = &options.out;
-    if let Some(folder) = out.parent() {
-        fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    if let Some(directory) = out.parent() {
+        fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     }
     fs::write(out, &text).map_err(|e| format!("{}: {e}", out.display()))?;
     print!("{text}");
     Ok(complete)
+}
+
+/// What a report begins with.
+fn introduction(stage: &Stage, rounds: usize) -> String {
+    let compared = if stage.holms.len() > 1 {
+        "Rows named `before` are another build of holm, with a Holm root of its own, which took its \
+         turn in the same rounds; `before : now` above 1 means that holm has become faster.\n\n"
+    } else {
+        ""
+    };
+    format!(
+        "# What a start costs\n\n\
+         Written by `make bench` ({rounds} rounds). Times are those of whole processes, from before \
+         the fork\nuntil they were waited for. The rows of a table took turns, in another order \
+         each round; three\nrounds were not counted. A ratio is the median over pairs from the same \
+         round: compare ratios,\nnot milliseconds of different tables.\n\n{compared}{}",
+        machine::describe(&stage.holms)
+    )
 }

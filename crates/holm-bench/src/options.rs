@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 pub const USAGE: &str = "\
-usage: holm-bench [-n ROUNDS] [--holm FILE] [--import FILE] [--scratch DIR] [--out FILE] [SECTION...]
-  -n         rounds of each race (100); 5 shows whether all works
+usage: holm-bench [-n ROUNDS] [--holm FILE] [--import FILE] [--before FILE] [--scratch DIR]
+                  [--out FILE] [SECTION...]
+  -n         rounds of each table (100); 5 shows whether everything works
   --holm     the holm command to measure (target/x86_64-unknown-linux-musl/release/holm)
   --import   the holm-import program (target/release/holm-import)
-  --scratch  a folder for roots and images, kept between runs (target/bench)
+  --before   another build of holm, with its holm-import beside it: measured in the same rounds,
+             in rows of its own with the ratio of its time to that of --holm
+  --scratch  a directory for roots and images, kept between runs (target/bench)
   --out      the report (docs/benchmarks/start.md)
 Sections: start trace exec boot memory many disk; all of them when none is named.
 Wants root, and a machine on which nothing else runs.";
@@ -16,6 +19,7 @@ pub struct Options {
     pub rounds: usize,
     pub holm: PathBuf,
     pub import: PathBuf,
+    pub before: Option<PathBuf>,
     pub scratch: PathBuf,
     pub out: PathBuf,
     pub sections: Vec<String>,
@@ -27,6 +31,7 @@ impl Options {
             rounds: 100,
             holm: "target/x86_64-unknown-linux-musl/release/holm".into(),
             import: "target/release/holm-import".into(),
+            before: None,
             scratch: "target/bench".into(),
             out: "docs/benchmarks/start.md".into(),
             sections: Vec::new(),
@@ -41,6 +46,7 @@ impl Options {
                 }
                 "--holm" => options.holm = value()?.into(),
                 "--import" => options.import = value()?.into(),
+                "--before" => options.before = Some(value()?.into()),
                 "--scratch" => options.scratch = value()?.into(),
                 "--out" => options.out = value()?.into(),
                 flag if flag.starts_with('-') => return Err(format!("{flag}: unknown option")),

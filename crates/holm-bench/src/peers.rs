@@ -1,12 +1,13 @@
-//! The command lines of those that Holm is measured beside, and what they leave behind.
+//! The command lines of the programs that Holm is measured beside, and what they leave behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::rounds::Case;
 use crate::stage::{SHIFT, Stage};
 
-/// Memory and CPUs of a race with limits, in each one's words.
+/// Memory where it is limited, in bytes; CPUs are limited to one.
 const MEMORY: u64 = 256 << 20;
 
 /// Everything that a peer makes in cgroup hierarchies is below this.
@@ -23,7 +24,7 @@ pub fn bwrap(stage: &Stage, command: &[&str]) -> Vec<String> {
 #[derive(Clone, Copy, Default)]
 pub struct Lxc<'a> {
     pub limits: bool,
-    /// A host folder to be seen at /bench.
+    /// A host directory to be seen at /bench.
     pub bench: Option<&'a str>,
 }
 
@@ -55,8 +56,8 @@ lxc.cgroup2.cpu.max = 100000 100000
 "
         );
     }
-    if let Some(folder) = lxc.bench {
-        text += &format!("lxc.mount.entry = {folder} bench none bind 0 0\n");
+    if let Some(directory) = lxc.bench {
+        text += &format!("lxc.mount.entry = {directory} bench none bind 0 0\n");
     }
     fs::create_dir_all(stage.path("lxc")).map_err(|e| e.to_string())?;
     let file = stage.path(&format!("{name}.conf"));
@@ -66,20 +67,39 @@ lxc.cgroup2.cpu.max = 100000 100000
 
 pub fn lxc_execute(
     stage: &Stage,
+    row: &str,
     name: &str,
     limits: bool,
     command: &[&str],
-) -> Result<Vec<String>, String> {
+) -> Result<Case, String> {
     let config = lxc_config(stage, name, "minimal-shifted", Lxc { limits, bench: None })?;
-    let folder = stage.path("lxc");
-    Ok(join(&["lxc-execute", "-P", &folder, "-n", name, "-f", &config, "--"], command))
+    let directory = stage.path("lxc");
+    let argv = ["lxc-execute", "-P", &directory, "-n", name, "-f", &config, "--"];
+    lxc(stage, row, &join(&argv, command))
+}
+
+/// An LXC command that finds no newuidmap. Where there is one, LXC has it write the id maps, and it
+/// refuses ranges that /etc/subuid does not give to root; without it LXC writes them itself.
+pub fn lxc(stage: &Stage, row: &str, argv: &[String]) -> Result<Case, String> {
+    let directory = stage.path("no-newuidmap");
+    fs::create_dir_all(&directory).map_err(|e| format!("{directory}: {e}"))?;
+    let mut argv = argv.to_vec();
+    argv[0] = find(&argv[0]).unwrap_or(argv[0].clone());
+    Ok(Case::new(row, argv).with_env("PATH", directory))
+}
+
+/// The path of a program.
+fn find(program: &str) -> Option<String> {
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path).map(|directory| directory.join(program));
+    found.into_iter().find(|file| file.exists())?.to_str().map(str::to_owned)
 }
 
 /// The same namespaces and ids as the others, from a bundle written here.
 pub fn runc(stage: &Stage, name: &str, command: &[&str]) -> Result<Vec<String>, String> {
     let bundle = stage.path(&format!("{name}-bundle"));
     let ids = serde_json::json!([{ "containerID": 0, "hostID": SHIFT, "size": 65536 }]);
-    let mount = |destination: &str, kind: &str, options: &[&str]| serde_json::json!({ "destination": destination, "type": kind, "source": kind, "options": options });
+    let mount = |at: &str, kind: &str, options: &[&str]| serde_json::json!({ "destination": at, "type": kind, "source": kind, "options": options });
     let namespaces = ["pid", "mount", "uts", "ipc", "network", "user", "cgroup"]
         .map(|kind| serde_json::json!({ "type": kind }));
     let config = serde_json::json!({
@@ -98,8 +118,8 @@ pub fn runc(stage: &Stage, name: &str, command: &[&str]) -> Result<Vec<String>, 
     fs::create_dir_all(&bundle)
         .and_then(|()| fs::write(Path::new(&bundle).join("config.json"), config.to_string()))
         .map_err(|e| format!("{bundle}: {e}"))?;
-    let folder = stage.path("runc");
-    Ok(["runc", "--root", &folder, "run", "-b", &bundle, name].map(str::to_owned).to_vec())
+    let directory = stage.path("runc");
+    Ok(["runc", "--root", &directory, "run", "-b", &bundle, name].map(str::to_owned).to_vec())
 }
 
 pub fn nspawn(stage: &Stage, root: &str, more: &[&str]) -> Vec<String> {
@@ -121,7 +141,7 @@ pub fn nspawn(stage: &Stage, root: &str, more: &[&str]) -> Vec<String> {
     join(&head, more)
 }
 
-/// Limits of a race, as arguments for `holm`.
+/// The same limits, as arguments of `holm`.
 pub fn holm_limits() -> [String; 4] {
     [
         "--set".to_owned(),
@@ -134,9 +154,9 @@ pub fn holm_limits() -> [String; 4] {
 /// Removes what peers leave: lxc its pivot cgroups, a killed runc its state.
 pub fn clean_up(stage: &Stage) {
     for entry in fs::read_dir(stage.path("runc")).into_iter().flatten().flatten() {
-        let folder = stage.path("runc");
+        let directory = stage.path("runc");
         let mut command = Command::new("runc");
-        command.args(["--root", &folder, "delete", "-f"]).arg(entry.file_name());
+        command.args(["--root", &directory, "delete", "-f"]).arg(entry.file_name());
         let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
     let mountinfo = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -166,5 +186,5 @@ fn remove_group(top: &Path) {
 }
 
 fn join(head: &[&str], tail: &[&str]) -> Vec<String> {
-    head.iter().chain(tail).map(|&word| word.to_owned()).collect()
+    head.iter().chain(tail).map(|&arg| arg.to_owned()).collect()
 }

@@ -1,19 +1,24 @@
-//! What the races need on disk: root file systems, bases of the same files, and a Holm root.
+//! What the measurements need on disk: root filesystems, and bases of the same files in a Holm root
+//! for each build of holm.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::build::Holm;
 use crate::options::Options;
 
 /// First of the 65536 ids that the peers' user namespaces have on the host.
 pub const SHIFT: u32 = 1_000_000;
+/// The directories of a minimal root.
+const DIRECTORIES: [&str; 11] =
+    ["bin", "dev", "etc", "proc", "root", "run", "sbin", "sys", "tmp", "usr/sbin", "var/log"];
 /// Applets that the measured commands use.
 const APPLETS: [&str; 6] = ["sh", "true", "sleep", "cat", "mount", "ls"];
-/// The Debian of the systemd race.
+/// The Debian of the boot section.
 const PACKAGES: &str = "systemd-sysv,dbus,libpam-systemd,iproute2";
-/// Tells the host when the guest's systemd has done all; see `sections::boot`.
+/// Tells the host when the guest's systemd has finished booting; see `sections::boot`.
 const READY_UNIT: &str = "\
 [Unit]
 Description=Tell the benchmark how the boot ended
@@ -25,23 +30,23 @@ WantedBy=multi-user.target
 
 pub struct Stage {
     pub dir: PathBuf,
-    pub holm: String,
-    import: PathBuf,
+    /// The build that is measured, and after it the one that it is compared with, if there is one.
+    pub holms: Vec<Holm>,
 }
 
 impl Stage {
     pub fn new(options: &Options) -> Result<Self, String> {
-        fs::create_dir_all(&options.scratch)
-            .map_err(|e| format!("{}: {e}", options.scratch.display()))?;
-        let absolute =
-            |path: &Path| fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()));
-        let stage = Self {
-            dir: absolute(&options.scratch)?,
-            holm: absolute(&options.holm)?.to_string_lossy().into_owned(),
-            import: absolute(&options.import)?,
-        };
+        let fail = |e| format!("{}: {e}", options.scratch.display());
+        fs::create_dir_all(&options.scratch).map_err(fail)?;
+        let dir = fs::canonicalize(&options.scratch).map_err(fail)?;
+        let mut holms = vec![Holm::new(&options.holm, &options.import, dir.join("holm"), false)?];
+        if let Some(before) = &options.before {
+            let import = before.with_file_name("holm-import");
+            holms.push(Holm::new(before, &import, dir.join("holm-before"), true)?);
+        }
+        let stage = Self { dir, holms };
         stage.minimal()?;
-        stage.base("minimal", "minimal")?;
+        stage.base("minimal")?;
         Ok(stage)
     }
 
@@ -49,39 +54,9 @@ impl Stage {
         self.dir.join(name).to_string_lossy().into_owned()
     }
 
-    /// A holm command line in the benchmark's own root.
-    pub fn holm(&self, args: &[&str]) -> Vec<String> {
-        let root = self.path("holm");
-        let begin = [self.holm.as_str(), "--root", &root];
-        begin.iter().chain(args).map(|&word| word.to_owned()).collect()
-    }
-
-    /// Runs holm; standard output, or what it complained about.
-    pub fn run_holm(&self, args: &[&str]) -> Result<String, String> {
-        let line = self.holm(args);
-        let mut command = Command::new(&line[0]);
-        command.args(&line[1..]).env("HOLM_IMPORT", &self.import).stdin(Stdio::null());
-        let output = command.output().map_err(|e| format!("{}: {e}", self.holm))?;
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-        }
-        Err(format!("holm {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
-    }
-
-    /// Ends and removes guests, whichever of them are there.
-    pub fn drop_guests(&self, names: &[String]) {
-        for name in names {
-            let _ = self.run_holm(&["kill", name]);
-            let _ = self.run_holm(&["rm", name]);
-        }
-    }
-
-    /// Imports a folder of the stage as a base, once.
-    fn base(&self, name: &str, folder: &str) -> Result<(), String> {
-        if self.run_holm(&["base", "inspect", name]).is_ok() {
-            return Ok(());
-        }
-        self.run_holm(&["base", "import", name, &self.path(folder)]).map(drop)
+    /// Imports a directory of the stage as a base of its name, for each build of holm.
+    fn base(&self, name: &str) -> Result<(), String> {
+        self.holms.iter().try_for_each(|holm| holm.import(name, &self.path(name)))
     }
 
     /// A root with a static busybox and nothing else, as `minimal` and with shifted owners.
@@ -91,11 +66,8 @@ impl Stage {
             return Ok(());
         }
         let make = || -> std::io::Result<()> {
-            for folder in [
-                "bin", "dev", "etc", "proc", "root", "run", "sbin", "sys", "tmp", "usr/sbin",
-                "var/log",
-            ] {
-                fs::create_dir_all(root.join(folder))?;
+            for directory in DIRECTORIES {
+                fs::create_dir_all(root.join(directory))?;
             }
             fs::write(root.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n")?;
             fs::write(root.join("etc/group"), "root:x:0:\n")?;
@@ -128,7 +100,7 @@ impl Stage {
                 if !status.success() {
                     return Err(format!("mmdebstrap: {status}"));
                 }
-                empty_dev(&half).and_then(|()| tell_when_ready(&half)).map_err(fail)?;
+                empty_dev(&half).and_then(|()| add_ready_unit(&half)).map_err(fail)?;
                 fs::rename(&half, &root).map_err(fail)?;
             }
             copy(&root, &half)
@@ -136,7 +108,7 @@ impl Stage {
                 .and_then(|()| fs::rename(&half, &shifted))
                 .map_err(fail)?;
         }
-        self.base("debian", "debian")
+        self.base("debian")
     }
 
     /// The kernel's floor, compiled.
@@ -154,15 +126,6 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
-    /// The root stays for the next run; nothing of it stays on the host.
-    fn drop(&mut self) {
-        if let Err(problem) = self.run_holm(&["release"]) {
-            eprintln!("holm-bench: {problem}");
-        }
-    }
-}
-
 /// Holm takes no device nodes from others, and the peers make their own.
 fn empty_dev(root: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(root.join("dev"))? {
@@ -176,8 +139,8 @@ fn empty_dev(root: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Puts the unit in that reports, and a fixed machine id: first boot is not what is measured.
-fn tell_when_ready(root: &Path) -> std::io::Result<()> {
+/// Adds the unit that reports, and a fixed machine id: first boot is not what is measured.
+fn add_ready_unit(root: &Path) -> std::io::Result<()> {
     let units = root.join("etc/systemd/system");
     fs::write(units.join("bench-ready.service"), READY_UNIT)?;
     fs::create_dir_all(units.join("multi-user.target.wants"))?;

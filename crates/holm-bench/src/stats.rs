@@ -31,10 +31,16 @@ impl Summary {
         }
     }
 
-    /// Of the ratios of two rows that were sampled side by side: what disturbed one round disturbed both.
+    /// Of the ratios of two rows that were sampled side by side: what disturbed one round disturbed
+    /// both.
     pub fn of_ratios(samples: &[f64], to: &[f64]) -> Self {
         let ratios: Vec<f64> = samples.iter().zip(to).map(|(a, b)| a / b).collect();
         Self::of(&ratios)
+    }
+
+    /// The median, with its spread.
+    pub fn with_spread(&self) -> String {
+        format!("{:.2} ({:.2} to {:.2})", self.median, self.p10, self.p90)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A Debian with systemd, from the first fork until systemd says that all is up.
+//! A Debian with systemd, from the fork until systemd says that the system is up.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,141 +7,110 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::peers::{self, Lxc};
-use crate::race::{Outcome, cell, table};
+use crate::rounds::{Case, cell, in_one_line, table, take_turns};
 use crate::stage::Stage;
 
 /// How long a boot may take.
 const LIMIT: Duration = Duration::from_secs(90);
 /// A boot takes long enough that a few rounds tell.
 const ROUNDS: usize = 20;
-const NAME: &str = "bench-debian";
+/// The first round fills caches and is not counted.
+const WARM_UP: usize = 1;
 
 /// One way to boot the same files, and to end that again.
 struct Boot {
-    name: &'static str,
-    start: Vec<String>,
+    start: Case,
     /// Ends the guest; those in the foreground are killed.
     end: Option<Vec<String>>,
 }
 
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     stage.debian()?;
-    let folder = stage.path("bench");
-    fs::create_dir_all(&folder)
-        .and_then(|()| fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)))
-        .map_err(|e| format!("{folder}: {e}"))?;
-    let names = [NAME.to_owned()];
-    stage.drop_guests(&names);
-    let mounts = format!("mounts={folder}:/bench");
-    stage.run_holm(&[
-        "create",
-        NAME,
-        "--base",
-        "debian",
-        "--set",
-        "net.mode=none",
-        "--set",
-        &mounts,
-    ])?;
-    let result = boots(stage, n.min(ROUNDS), &folder);
-    stage.drop_guests(&names);
+    let shared = stage.path("bench");
+    fs::create_dir_all(&shared)
+        .and_then(|()| fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)))
+        .map_err(|e| format!("{shared}: {e}"))?;
+    for holm in &stage.holms {
+        let name = holm.guest("debian");
+        holm.remove_guests(std::slice::from_ref(&name));
+        let mounts = format!("mounts={shared}:/bench");
+        let settings = ["--set", "net.mode=none", "--set", &mounts];
+        holm.run(&[&["create", &name, "--base", "debian"], &settings[..]].concat())?;
+    }
+    let result = measure(stage, n.min(ROUNDS), &shared);
+    for holm in &stage.holms {
+        holm.remove_guests(&[holm.guest("debian")]);
+    }
     peers::clean_up(stage);
     result
 }
 
-fn boots(stage: &Stage, n: usize, folder: &str) -> Result<String, String> {
-    let config = peers::lxc_config(
-        stage,
-        "boot",
-        "debian-shifted",
-        Lxc { limits: false, bench: Some(folder) },
-    )?;
-    let lxc = stage.path("lxc");
-    let words = |line: &[&str]| line.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-    let boots = [
-        Boot {
-            name: "holm start",
-            start: stage.holm(&["start", NAME]),
-            end: Some(stage.holm(&["kill", NAME])),
-        },
-        Boot {
-            name: "systemd-nspawn --boot",
-            start: peers::nspawn(
-                stage,
-                "debian-shifted",
-                &[&format!("--bind={folder}:/bench"), "--boot"],
-            ),
-            end: None,
-        },
-        Boot {
-            name: "lxc-start",
-            start: words(&["lxc-start", "-F", "-P", &lxc, "-n", "boot", "-f", &config]),
-            end: Some(words(&["lxc-stop", "-k", "-P", &lxc, "-n", "boot"])),
-        },
-    ];
-    let mut outcomes: Vec<Outcome> = boots
-        .iter()
-        .map(|boot| Outcome { name: boot.name.to_owned(), samples: Ok(Vec::new()) })
-        .collect();
-    let mut states: Vec<Vec<String>> = vec![Vec::new(); boots.len()];
-    // The first round fills caches and is not counted.
-    for round in 0..=n {
-        for (index, boot) in boots.iter().enumerate() {
-            let Ok(samples) = &mut outcomes[index].samples else { continue };
-            match once(boot, Path::new(folder)) {
-                Ok((took, said)) => {
-                    if round > 0 {
-                        samples.push(took);
-                    }
-                    if !states[index].contains(&said) {
-                        states[index].push(said);
-                    }
-                }
-                Err(reason) => outcomes[index].samples = Err(reason),
-            }
-        }
+/// All ways to boot; `shared` is the host directory that guests see at /bench.
+fn boots(stage: &Stage, shared: &str) -> Result<Vec<Boot>, String> {
+    let mut boots = Vec::new();
+    for holm in &stage.holms {
+        let name = holm.guest("debian");
+        let start = Case::of(holm, "holm start", holm.argv(&["start", &name]));
+        boots.push(Boot { start, end: Some(holm.argv(&["kill", &name])) });
     }
+    let bind = format!("--bind={shared}:/bench");
+    let nspawn = peers::nspawn(stage, "debian-shifted", &[&bind, "--boot"]);
+    boots.push(Boot { start: Case::new("systemd-nspawn --boot", nspawn), end: None });
+    let lxc = Lxc { limits: false, bench: Some(shared) };
+    let config = peers::lxc_config(stage, "boot", "debian-shifted", lxc)?;
+    let directory = stage.path("lxc");
+    let owned = |argv: &[&str]| argv.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>();
+    let start = owned(&["lxc-start", "-F", "-P", &directory, "-n", "boot", "-f", &config]);
+    let end = owned(&["lxc-stop", "-k", "-P", &directory, "-n", "boot"]);
+    boots.push(Boot { start: peers::lxc(stage, "lxc-start", &start)?, end: Some(end) });
+    Ok(boots)
+}
+
+fn measure(stage: &Stage, n: usize, shared: &str) -> Result<String, String> {
+    let boots = boots(stage, shared)?;
+    let mut states: Vec<Vec<String>> = vec![Vec::new(); boots.len()];
+    let rows = boots.iter().map(|boot| boot.start.row.clone()).collect();
+    let outcomes = take_turns(rows, n, WARM_UP, |index| {
+        let (took, said) = once(&boots[index], Path::new(shared), &stage.dir.join("messages"))?;
+        if !states[index].contains(&said) {
+            states[index].push(said);
+        }
+        Ok(took)
+    });
     let mut text = format!(
-        "Debian 13 with dbus and logind, the same files. A unit of the guest itself writes a file when `systemctl \
-         is-system-running --wait` returns; until then it counts. {n} rounds in turns.\n\n"
+        "Debian 13 with dbus and logind, the same files. A unit of the guest itself writes a file \
+         when\n`systemctl is-system-running --wait` returns; until then it counts. {n} rounds in \
+         turns.\n\n"
     );
     text += &table(&outcomes, "holm start");
-    text += "\nWhat systemd said in the end:";
-    for (boot, states) in boots.iter().zip(states) {
-        text += &format!(
-            " {}: {};",
-            boot.name,
-            if states.is_empty() { "nothing".to_owned() } else { cell(&states.join(", ")) }
-        );
-    }
-    Ok(text.trim_end_matches(';').to_owned() + ".\n")
+    let ended: Vec<String> = boots
+        .iter()
+        .zip(states)
+        .map(|(boot, states)| {
+            let states = if states.is_empty() { "nothing".to_owned() } else { states.join(", ") };
+            format!("{}: {}", boot.start.row.title(), cell(&states))
+        })
+        .collect();
+    Ok(text + &format!("\nWhat systemd said in the end: {}.\n", ended.join("; ")))
 }
 
 /// Boots and ends a guest once: milliseconds, and what its systemd said.
-fn once(boot: &Boot, folder: &Path) -> Result<(f64, String), String> {
-    let ready = folder.join("ready");
+fn once(boot: &Boot, shared: &Path, messages: &Path) -> Result<(f64, String), String> {
+    let ready = shared.join("ready");
     let _ = fs::remove_file(&ready);
-    let mut command = Command::new(&boot.start[0]);
-    command.args(&boot.start[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let begin = Instant::now();
-    let child = command.spawn().map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => "not installed".to_owned(),
-        _ => e.to_string(),
-    })?;
+    let child = boot.start.spawn(messages)?;
     let mut running = Running { child, end: boot.end.as_deref() };
     while !ready.exists() {
         if let Ok(Some(status)) = running.child.try_wait()
             && !status.success()
         {
-            return Err(format!("it ended: {status}"));
+            let text = fs::read_to_string(messages).unwrap_or_default();
+            return Err(format!("it ended: {status}: {}", in_one_line(&text)));
         }
         if begin.elapsed() > LIMIT {
-            let state = fs::read_to_string(folder.join("state"));
-            return Err(format!(
-                "not up after {} s ({})",
-                LIMIT.as_secs(),
-                state.unwrap_or_default().trim()
-            ));
+            let state = fs::read_to_string(shared.join("state")).unwrap_or_default();
+            return Err(format!("not up after {} s ({})", LIMIT.as_secs(), state.trim()));
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -150,7 +119,7 @@ fn once(boot: &Boot, folder: &Path) -> Result<(f64, String), String> {
     Ok((took, state.trim().to_owned()))
 }
 
-/// A guest that is up, ended when this goes.
+/// A guest that is up; dropping this ends it.
 struct Running<'a> {
     child: Child,
     end: Option<&'a [String]>,
@@ -162,13 +131,13 @@ impl Drop for Running<'_> {
             let mut command = Command::new(&end[0]);
             let _ = command.args(&end[1..]).stdout(Stdio::null()).stderr(Stdio::null()).status();
         } else {
-            // A guest outlives a keeper that is killed, and takes what the host's root has of inotify.
+            // A guest outlives a killed monitor, and uses up the inotify instances of the host's root.
             let mut kill = Command::new("kill");
             kill.arg("-KILL").args(family(self.child.id()));
             let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
         }
         let _ = self.child.wait();
-        // What dies in the background should not meet the next one's start.
+        // What ends in the background should not disturb the next start.
         std::thread::sleep(Duration::from_millis(300));
     }
 }

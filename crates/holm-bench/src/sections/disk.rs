@@ -4,22 +4,28 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::rounds::Row;
 use crate::sections::guests::Sleepers;
 use crate::stage::Stage;
 
 pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
-    let mut sleepers = Sleepers::new(stage);
-    let names = sleepers.create_up_to(1)?;
-    let folder = stage.dir.join("holm/guests").join(&names[0]);
-    let created = allocated(&folder);
-    sleepers.start(&names)?;
-    let started = allocated(&folder);
-    Ok(format!(
-        "Blocks allocated below the guest's folder: {created} KiB when created, {started} KiB when started.\n"
-    ))
+    let mut text = String::from(
+        "Blocks allocated below the guest's directory, KiB:\n\n\
+         | | created | started |\n|---|---:|---:|\n",
+    );
+    for holm in &stage.holms {
+        let mut sleepers = Sleepers::new(holm);
+        let names = sleepers.create_up_to(1)?;
+        let directory = holm.root.join("guests").join(&names[0]);
+        let created = allocated(&directory);
+        sleepers.start(&names)?;
+        let title = Row::of(holm, "a minimal guest").title();
+        text += &format!("| {title} | {created} | {} |\n", allocated(&directory));
+    }
+    Ok(text)
 }
 
-/// KiB allocated to a folder and all in it.
+/// KiB allocated to a file, or to a directory and all in it.
 fn allocated(path: &Path) -> u64 {
     let Ok(meta) = fs::symlink_metadata(path) else { return 0 };
     let mut kib = meta.blocks() / 2;

@@ -1,38 +1,51 @@
-//! `holm exec` and `holm enter` beside nsenter, into one and the same guest.
+//! `holm exec` and `holm enter` beside nsenter, into minimal guests that run.
 
-use crate::race::{Contestant, interleaved, table};
+use std::fs;
+
+use crate::rounds::{Case, run as measure, table};
 use crate::sections::guests::{Sleepers, init};
 use crate::stage::Stage;
 
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
-    let mut sleepers = Sleepers::new(stage);
-    let names = sleepers.create_up_to(1)?;
-    sleepers.start(&names)?;
-    let pid = init(&names[0])?.to_string();
+    let mut guests = Vec::new();
+    for holm in &stage.holms {
+        let mut sleepers = Sleepers::new(holm);
+        let names = sleepers.create_up_to(1)?;
+        sleepers.start(&names)?;
+        guests.push(sleepers);
+    }
+    let pid = init(&guests[0].names[0])?.to_string();
     let nsenter =
         ["nsenter", "-t", &pid, "-U", "-m", "-u", "-i", "-n", "-p", "-C", "--root", "--wd"];
-    let commands = [
-        Contestant::new("nsenter", nsenter.iter().copied().chain(["/bin/true"])),
-        Contestant::new("holm exec", stage.holm(&["exec", &names[0], "--", "/bin/true"])),
-    ];
+    let mut commands = vec![Case::new("nsenter", nsenter.iter().copied().chain(["/bin/true"]))];
+    commands.extend(guests.iter().map(|guest| {
+        Case::of(
+            guest.holm,
+            "holm exec",
+            guest.holm.argv(&["exec", &guest.names[0], "--", "/bin/true"]),
+        )
+    }));
     let mut text = String::from(
-        "`/bin/true` in a running minimal guest. nsenter enters the same namespaces; it joins no cgroup and drops no \
-         capabilities.\n\n",
+        "`/bin/true` in a running minimal guest. nsenter enters the same namespaces; it joins no \
+         cgroup and\ndrops no capabilities.\n\n",
     );
-    text += &table(&interleaved(&commands, n), "nsenter");
+    text += &table(&measure(&commands, n), "nsenter");
 
-    // Both want a terminal: script(1) gives each one, and its own cost.
-    let on_a_terminal =
-        |line: String| ["script".to_owned(), "-qec".to_owned(), line, "/dev/null".to_owned()];
-    let enter = stage.holm(&["enter", &names[0]]).join(" ");
-    let shells = [
-        Contestant::new(
-            "nsenter, a shell",
-            on_a_terminal(format!("{} /bin/sh -l", nsenter.join(" "))),
-        ),
-        Contestant::new("holm enter", on_a_terminal(enter)),
-    ];
-    text += "\nA login shell that reads the end of its input, under `script` for a terminal:\n\n";
-    text += &table(&interleaved(&shells, n), "nsenter, a shell");
+    let shell = format!("{} /bin/sh -l", nsenter.join(" "));
+    let exit = stage.dir.join("exit");
+    fs::write(&exit, "exit\n").map_err(|e| format!("{}: {e}", exit.display()))?;
+    let mut shells =
+        vec![Case::new("nsenter, a shell", on_a_terminal(shell)).with_input(exit.clone())];
+    shells.extend(guests.iter().map(|guest| {
+        let enter = guest.holm.argv(&["enter", &guest.names[0]]).join(" ");
+        Case::of(guest.holm, "holm enter", on_a_terminal(enter).to_vec()).with_input(exit.clone())
+    }));
+    text += "\nA login shell that reads `exit`, under `script` for a terminal:\n\n";
+    text += &table(&measure(&shells, n), "nsenter, a shell");
     Ok(text)
+}
+
+/// Both want a terminal: script(1) gives each one, and adds its own cost.
+fn on_a_terminal(line: String) -> [String; 4] {
+    ["script".to_owned(), "-qec".to_owned(), line, "/dev/null".to_owned()]
 }

@@ -2,37 +2,26 @@
 
 use std::fs::read_to_string;
 
-use crate::stage::Stage;
+use crate::build::Holm;
 
 /// Minimal guests that sleep; removed at the end whatever happens.
 pub struct Sleepers<'a> {
-    stage: &'a Stage,
+    pub holm: &'a Holm,
     pub names: Vec<String>,
 }
 
 impl<'a> Sleepers<'a> {
-    pub fn new(stage: &'a Stage) -> Self {
-        Self { stage, names: Vec::new() }
+    pub fn new(holm: &'a Holm) -> Self {
+        Self { holm, names: Vec::new() }
     }
 
     /// Creates guests up to `count`, not started; the names of the new ones.
     pub fn create_up_to(&mut self, count: usize) -> Result<Vec<String>, String> {
         let begin = self.names.len();
         for number in begin..count {
-            let name = format!("bench-{number}");
+            let name = self.holm.guest(&number.to_string());
             self.names.push(name.clone());
-            let create = [
-                "create",
-                &name,
-                "--base",
-                "minimal",
-                "--set",
-                "net.mode=none",
-                "--",
-                "/bin/sleep",
-                "1000000",
-            ];
-            self.stage.run_holm(&create)?;
+            self.holm.create_sleeper(&name)?;
         }
         Ok(self.names[begin..].to_vec())
     }
@@ -42,17 +31,18 @@ impl<'a> Sleepers<'a> {
             return Ok(());
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        self.stage.run_holm(&[&["start"], &names[..]].concat()).map(drop)
+        self.holm.run(&[&["start"], &names[..]].concat()).map(drop)
     }
 }
 
 impl Drop for Sleepers<'_> {
     fn drop(&mut self) {
-        self.stage.drop_guests(&self.names);
+        self.holm.remove_guests(&self.names);
     }
 }
 
-/// The host's pid of a guest's init: the process in its cgroup that is pid 1 of its own pid namespace.
+/// The host's pid of a guest's init: the process in its cgroup that is pid 1 of its own pid
+/// namespace.
 pub fn init(name: &str) -> Result<i32, String> {
     let cgroup = format!("/{name}/guest");
     let is_it = |pid: &i32| {

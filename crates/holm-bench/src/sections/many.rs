@@ -2,76 +2,105 @@
 
 use std::time::Instant;
 
-use crate::race::{Contestant, interleaved};
+use crate::build::Holm;
+use crate::rounds::{Case, Outcome, Row, before_to_now, run as measure, take_turns};
 use crate::sections::guests::Sleepers;
 use crate::stage::Stage;
 use crate::stats::Summary;
 
 const COUNTS: [usize; 3] = [1, 50, 200];
 const AT_ONCE: usize = 50;
+/// Fifty starts take long enough that a few rounds tell.
+const ROUNDS_AT_ONCE: usize = 20;
 
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
-    let mut text = String::from(
-        "Milliseconds with so many minimal guests running (median, p10 to p90):\n\n| guests | `holm ls` | `holm start` of one more |\n|---:|---:|---:|\n",
-    );
-    let mut sleepers = Sleepers::new(stage);
-    for count in COUNTS {
-        let new = sleepers.create_up_to(count)?;
-        sleepers.start(&new)?;
-        let ls = interleaved(&[Contestant::new("ls", stage.holm(&["ls"]))], n);
-        let ls =
-            ls.into_iter().next().map_or(Err("no race".to_owned()), |outcome| outcome.samples)?;
-        let starts = starts(stage, n)?;
-        text += &format!("| {count} | {} | {} |\n", spread(&ls), spread(&starts));
-    }
-    drop(sleepers);
+    let beside = beside_others(&stage.holms, n)?;
+    let at_once = at_once(&stage.holms, n.min(ROUNDS_AT_ONCE))?;
+    Ok(beside + "\n" + &at_once)
+}
 
-    let mut sleepers = Sleepers::new(stage);
-    let names = sleepers.create_up_to(AT_ONCE)?;
-    let mut samples = Vec::new();
-    for _ in 0..n.min(20) {
-        let begin = Instant::now();
-        sleepers.start(&names)?;
-        samples.push(begin.elapsed().as_secs_f64() * 1e3);
-        let all: Vec<&str> = names.iter().map(String::as_str).collect();
-        stage.run_holm(&[&["kill"], &all[..]].concat())?;
-    }
-    let each = Summary::of(&samples).median / 50.0;
-    text += &format!(
-        "\n`holm start` of {AT_ONCE} minimal guests by one command: {} ms in all, {each:.2} ms each.\n",
-        spread(&samples)
+fn beside_others(holms: &[Holm], n: usize) -> Result<String, String> {
+    let mut text = format!(
+        "Milliseconds with so many minimal guests running{} (median, p10 to p90):\n\n\
+         | guests | `holm ls` | `holm start` of one more |\n|---|---:|---:|\n",
+        if holms.len() > 1 { " in the Holm root of each build" } else { "" }
     );
+    let mut guests: Vec<Sleepers<'_>> = holms.iter().map(Sleepers::new).collect();
+    for count in COUNTS {
+        for sleepers in &mut guests {
+            let new = sleepers.create_up_to(count)?;
+            sleepers.start(&new)?;
+        }
+        let name = count.to_string();
+        let ls: Vec<Case> =
+            holms.iter().map(|holm| Case::of(holm, &name, holm.argv(&["ls"]))).collect();
+        let (ls, starts) = (measure(&ls, n), starts(holms, &name, n)?);
+        for (ls, start) in ls.iter().zip(&starts) {
+            let title = ls.row.title();
+            let (ls, start) = (ls.samples.clone()?, start.samples.clone()?);
+            text += &format!("| {title} | {} | {} |\n", spread(&ls), spread(&start));
+        }
+        let ratios = |outcomes: &[Outcome]| before_to_now(outcomes, &outcomes.last()?.row);
+        if let (Some(ls), Some(starts)) = (ratios(&ls), ratios(&starts)) {
+            let (ls, starts) = (ls.with_spread(), starts.with_spread());
+            text += &format!("| {count}, before : now | {ls} | {starts} |\n");
+        }
+    }
     Ok(text)
 }
 
 /// Starts of one more guest; its kill between two of them is not counted.
-fn starts(stage: &Stage, n: usize) -> Result<Vec<f64>, String> {
-    let name = "bench-more";
-    let names = [name.to_owned()];
-    stage.run_holm(&[
-        "create",
-        name,
-        "--base",
-        "minimal",
-        "--set",
-        "net.mode=none",
-        "--",
-        "/bin/sleep",
-        "1000000",
-    ])?;
-    let one = |_| {
+fn starts(holms: &[Holm], row: &str, n: usize) -> Result<Vec<Outcome>, String> {
+    let guests: Vec<String> = holms.iter().map(|holm| holm.guest("more")).collect();
+    for (holm, guest) in holms.iter().zip(&guests) {
+        holm.create_sleeper(guest)?;
+    }
+    let rows = holms.iter().map(|holm| Row::of(holm, row)).collect();
+    let outcomes = take_turns(rows, n, 0, |index| {
+        let (holm, guest) = (&holms[index], &guests[index]);
         let begin = Instant::now();
-        stage.run_holm(&["start", name])?;
+        holm.run(&["start", guest])?;
         let took = begin.elapsed().as_secs_f64() * 1e3;
-        stage.run_holm(&["kill", name])?;
+        holm.run(&["kill", guest])?;
         Ok(took)
-    };
-    let samples: Result<Vec<f64>, String> = (0..n).map(one).collect();
-    stage.drop_guests(&names);
-    samples
+    });
+    for (holm, guest) in holms.iter().zip(guests) {
+        holm.remove_guests(&[guest]);
+    }
+    Ok(outcomes)
+}
+
+/// Starts of many guests by one command.
+fn at_once(holms: &[Holm], n: usize) -> Result<String, String> {
+    let mut guests: Vec<Sleepers<'_>> = holms.iter().map(Sleepers::new).collect();
+    for sleepers in &mut guests {
+        sleepers.create_up_to(AT_ONCE)?;
+    }
+    let rows = holms.iter().map(|holm| Row::of(holm, "`holm start`")).collect();
+    let outcomes = take_turns(rows, n, 0, |index| {
+        let sleepers = &guests[index];
+        let begin = Instant::now();
+        sleepers.start(&sleepers.names)?;
+        let took = begin.elapsed().as_secs_f64() * 1e3;
+        let names: Vec<&str> = sleepers.names.iter().map(String::as_str).collect();
+        sleepers.holm.run(&[&["kill"], &names[..]].concat())?;
+        Ok(took)
+    });
+    let mut text = format!(
+        "{AT_ONCE} minimal guests by one command, milliseconds (median, p10 to p90):\n\n\
+         | | in all | each |\n|---|---:|---:|\n"
+    );
+    for outcome in &outcomes {
+        let samples = outcome.samples.clone()?;
+        let each = Summary::of(&samples).median / 50.0;
+        text += &format!("| {} | {} | {each:.2} |\n", outcome.row.title(), spread(&samples));
+        if let Some(ratio) = before_to_now(&outcomes, &outcome.row) {
+            text += &format!("| before : now | {} | |\n", ratio.with_spread());
+        }
+    }
+    Ok(text)
 }
 
 fn spread(samples: &[f64]) -> String {
-    let Summary { median, p10, p90 } = Summary::of(samples);
-    format!("{median:.2} ({p10:.2} to {p90:.2})")
+    Summary::of(samples).with_spread()
 }

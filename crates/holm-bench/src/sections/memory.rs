@@ -1,68 +1,68 @@
 //! What a guest costs in private memory beside its own processes.
 
 use std::fs::read_to_string;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::build::{Holm, SLEEP};
 use crate::peers;
-use crate::race::cell;
+use crate::rounds::{Case, Row, cell, in_one_line};
 use crate::sections::guests::{Sleepers, init, parent, pids};
 use crate::stage::Stage;
 
 /// An argument of sleep that nobody else gives.
-const NAP: &str = "1034567";
+const PEER_SLEEP: &str = "1034567";
 
 pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
     let mut text = String::from(
-        "Private pages (`Private_*` of smaps_rollup) of the processes that keep a guest of one sleeping command: its monitor, \
-         and its init where that is not the command itself.\n\n| | KiB | of it written | processes |\n|---|---:|---:|---|\n",
+        "Private pages (`Private_*` of smaps_rollup) of the processes that keep a guest of one \
+         sleeping command:\nits monitor, and its init where that is not the command itself.\n\n\
+         | | KiB | of it written | processes |\n|---|---:|---:|---|\n",
     );
-    let mut row = |name: &str, result: Result<(Private, String), String>| {
+    let mut row = |title: &str, result: Result<(Private, String), String>| {
         text += &match result {
             Ok((Private { all, dirty }, which)) => {
-                format!("| {name} | {all} | {dirty} | {which} |\n")
+                format!("| {title} | {all} | {dirty} | {which} |\n")
             }
-            Err(reason) => format!("| {name} | not measured: {} | | |\n", cell(&reason)),
+            Err(reason) => format!("| {title} | not measured: {} | | |\n", cell(&reason)),
         };
     };
-    row("holm start", holm(stage));
-    let sleep = ["/bin/sleep", NAP];
+    for build in &stage.holms {
+        row(&Row::of(build, "holm start").title(), holm(build));
+    }
+    let sleep = ["/bin/sleep", PEER_SLEEP];
     let peers = [
-        ("lxc-execute", peers::lxc_execute(stage, "nap", false, &sleep)?),
-        ("systemd-nspawn", peers::nspawn(stage, "minimal-shifted", &sleep)),
-        ("bwrap --unshare-all", peers::bwrap(stage, &sleep)),
+        peers::lxc_execute(stage, "lxc-execute", "sleep", false, &sleep)?,
+        Case::new("systemd-nspawn", peers::nspawn(stage, "minimal-shifted", &sleep)),
+        Case::new("bwrap --unshare-all", peers::bwrap(stage, &sleep)),
     ];
-    for (name, argv) in peers {
-        row(name, peer(&argv));
+    for case in peers {
+        row(&case.row.title(), peer(&case, &stage.dir.join("messages")));
     }
     peers::clean_up(stage);
     Ok(text)
 }
 
 /// A guest's monitor is init's parent.
-fn holm(stage: &Stage) -> Result<(Private, String), String> {
-    let mut sleepers = Sleepers::new(stage);
+fn holm(build: &Holm) -> Result<(Private, String), String> {
+    let mut sleepers = Sleepers::new(build);
     let names = sleepers.create_up_to(1)?;
     sleepers.start(&names)?;
     let first = init(&names[0])?;
     let monitor = parent(first).filter(|&pid| pid > 1).ok_or("init has no monitor")?;
     // The command is a child of init if init is Holm's own.
-    if sleeps(first, "1000000") { sum(&[monitor]) } else { sum(&[monitor, first]) }
+    if sleeps(first, SLEEP) { sum(&[monitor]) } else { sum(&[monitor, first]) }
 }
 
-fn peer(argv: &[String]) -> Result<(Private, String), String> {
-    let mut command = Command::new(&argv[0]);
-    command.args(&argv[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let child = command.spawn().map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => "not installed".to_owned(),
-        _ => e.to_string(),
-    })?;
+fn peer(case: &Case, messages: &Path) -> Result<(Private, String), String> {
+    let child = case.spawn(messages)?;
     let mut running = Running { child, guest: Vec::new() };
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
         let child = i32::try_from(running.child.id()).unwrap_or(0);
         // The command's ancestors up to the one started here.
-        for pid in pids().into_iter().filter(|&pid| sleeps(pid, NAP)) {
+        for pid in pids().into_iter().filter(|&pid| sleeps(pid, PEER_SLEEP)) {
             let mut above = Vec::new();
             let mut next = pid;
             while next != child && next > 1 {
@@ -75,7 +75,8 @@ fn peer(argv: &[String]) -> Result<(Private, String), String> {
             }
         }
         if let Ok(Some(status)) = running.child.try_wait() {
-            return Err(format!("it ended: {status}"));
+            let text = read_to_string(messages).unwrap_or_default();
+            return Err(format!("it ended: {status}: {}", in_one_line(&text)));
         }
         if Instant::now() > deadline {
             return Err("its command did not start".to_owned());
@@ -104,8 +105,8 @@ impl Drop for Running {
 /// Whether a process is `sleep LONG`, whatever path it was started by.
 fn sleeps(pid: i32, long: &str) -> bool {
     let line = read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
-    words.len() == 2 && words[0].ends_with("sleep") && words[1] == long
+    let args: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
+    args.len() == 2 && args[0].ends_with("sleep") && args[1] == long
 }
 
 /// Pages that only one process has, in KiB.

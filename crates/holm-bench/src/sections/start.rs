@@ -1,52 +1,61 @@
-//! `/bin/true` in a guest of its own: whole process, from fork to reaped.
+//! `/bin/true` in a guest of its own: the whole process, from the fork until it was waited for.
 
 use crate::peers;
-use crate::race::{Contestant, interleaved, table};
+use crate::rounds::{Case, run as measure, table};
 use crate::stage::Stage;
 
 const TRUE: [&str; 1] = ["/bin/true"];
+const NO_NETWORK: [&str; 2] = ["--set", "net.mode=none"];
+const PRIVATE: [&str; 2] = ["--set", "net.mode=private"];
+
+const ABOUT: &str = "\
+`/bin/true` (a static busybox), all namespaces, one command from fork to reaped. bubblewrap makes no
+cgroup, no id range, no overlay and no seccomp filter; LXC, runc and systemd-nspawn have id ranges of
+their own. LXC writes its id maps itself, also where newuidmap is installed, which would want a range
+for root in /etc/subuid. The floor is a C program that makes the namespaces, an overlay root and
+/proc, and nothing else. The prototype of Holm's way of starting took 1.07 to 1.2 of bubblewrap's
+time on this kind of machine.\n\n";
 
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
-    let mut text = String::from(
-        "`/bin/true` (a static busybox), all namespaces, one command from fork to reaped. bubblewrap makes no cgroup, no id \
-         range, no overlay and no seccomp filter; LXC, runc and systemd-nspawn have id ranges of their own. The floor is a C \
-         program that makes the namespaces, an overlay root and /proc, and nothing else. The prototype of Holm's way of \
-         starting took 1.07 to 1.2 of bubblewrap's time on this kind of machine.\n\n",
-    );
-    let holm = |name: &str, more: &[String]| {
-        let mut argv = stage.holm(&["run", "--base", "minimal"]);
-        argv.extend_from_slice(more);
-        argv.extend(["--", "/bin/true"].map(str::to_owned));
-        Contestant::new(name, argv)
-    };
-    let set = |value: &str| vec!["--set".to_owned(), value.to_owned()];
+    let mut text = ABOUT.to_owned();
+    text += &table(&measure(&plain(stage)?, n), "holm run");
+    text += "\nWith a limit on memory (256 MiB) and on CPU time (1 CPU), and with the private network:\n\n";
+    text += &table(&measure(&limits_and_network(stage)?, n), "holm run");
+    peers::clean_up(stage);
+    Ok(text)
+}
 
+/// `holm run` with some settings, in each build.
+fn holm(stage: &Stage, name: &str, settings: &[&str]) -> Vec<Case> {
+    let args = [&["run", "--base", "minimal"], settings, &["--", "/bin/true"]].concat();
+    stage.holms.iter().map(|holm| Case::of(holm, name, holm.argv(&args))).collect()
+}
+
+fn plain(stage: &Stage) -> Result<Vec<Case>, String> {
     let floor = stage.floor().unwrap_or_else(|_| "/nonexistent/floor".to_owned());
     let minimal = stage.path("minimal");
-    let plain = [
-        holm("holm run", &set("net.mode=none")),
-        Contestant::new("bwrap --unshare-all", peers::bwrap(stage, &TRUE)),
-        Contestant::new("lxc-execute", peers::lxc_execute(stage, "plain", false, &TRUE)?),
-        Contestant::new("runc run", peers::runc(stage, "plain", &TRUE)?),
-        Contestant::new("systemd-nspawn", peers::nspawn(stage, "minimal-shifted", &TRUE)),
-        Contestant::new("fork and exec alone", [format!("{minimal}/bin/true")]),
-        Contestant::new("kernel floor", [floor.as_str(), &minimal, "/bin/true"]),
-        Contestant::new(
+    let mut cases = holm(stage, "holm run", &NO_NETWORK);
+    cases.extend([
+        Case::new("bwrap --unshare-all", peers::bwrap(stage, &TRUE)),
+        peers::lxc_execute(stage, "lxc-execute", "plain", false, &TRUE)?,
+        Case::new("runc run", peers::runc(stage, "plain", &TRUE)?),
+        Case::new("systemd-nspawn", peers::nspawn(stage, "minimal-shifted", &TRUE)),
+        Case::new("fork and exec alone", [format!("{minimal}/bin/true")]),
+        Case::new("kernel floor", [floor.as_str(), &minimal, "/bin/true"]),
+        Case::new(
             "kernel floor, with a network namespace",
             [floor.as_str(), &minimal, "net", "/bin/true"],
         ),
-    ];
-    text += &table(&interleaved(&plain, n), "holm run");
+    ]);
+    Ok(cases)
+}
 
-    text += "\nWith a limit on memory (256 MiB) and on CPU time (1 CPU), and with the private network:\n\n";
+fn limits_and_network(stage: &Stage) -> Result<Vec<Case>, String> {
     let limits = peers::holm_limits();
-    let more = [
-        holm("holm run", &set("net.mode=none")),
-        holm("holm run, limits", &[&set("net.mode=none")[..], &limits].concat()),
-        Contestant::new("lxc-execute, limits", peers::lxc_execute(stage, "limits", true, &TRUE)?),
-        holm("holm run, private network", &set("net.mode=private")),
-    ];
-    text += &table(&interleaved(&more, n), "holm run");
-    peers::clean_up(stage);
-    Ok(text)
+    let limits: Vec<&str> = limits.iter().map(String::as_str).collect();
+    let mut cases = holm(stage, "holm run", &NO_NETWORK);
+    cases.extend(holm(stage, "holm run, limits", &[&NO_NETWORK[..], &limits].concat()));
+    cases.push(peers::lxc_execute(stage, "lxc-execute, limits", "limits", true, &TRUE)?);
+    cases.extend(holm(stage, "holm run, private network", &PRIVATE));
+    Ok(cases)
 }

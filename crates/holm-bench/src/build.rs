@@ -1,0 +1,82 @@
+//! A build of holm, and the Holm root that it is measured in.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A build of holm with a Holm root of its own.
+pub struct Holm {
+    /// This is not the build that is measured, but the one that it is compared with.
+    pub before: bool,
+    pub program: String,
+    import: PathBuf,
+    pub root: PathBuf,
+}
+
+impl Holm {
+    pub fn new(program: &Path, import: &Path, root: PathBuf, before: bool) -> Result<Self, String> {
+        let absolute = |path: &Path| {
+            std::fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))
+        };
+        let program = absolute(program)?.to_string_lossy().into_owned();
+        Ok(Self { before, program, import: absolute(import)?, root })
+    }
+
+    /// A command line in the Holm root.
+    pub fn argv(&self, args: &[&str]) -> Vec<String> {
+        let root = self.root.to_string_lossy();
+        let begin = [self.program.as_str(), "--root", &root];
+        begin.iter().chain(args).map(|&arg| arg.to_owned()).collect()
+    }
+
+    /// Runs holm; standard output, or its error message.
+    pub fn run(&self, args: &[&str]) -> Result<String, String> {
+        let line = self.argv(args);
+        let mut command = Command::new(&line[0]);
+        command.args(&line[1..]).env("HOLM_IMPORT", &self.import).stdin(Stdio::null());
+        let output = command.output().map_err(|e| format!("{}: {e}", self.program))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        Err(format!("holm {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+    }
+
+    /// A guest's name that no other build uses: guests are found by their control groups.
+    pub fn guest(&self, name: &str) -> String {
+        format!("bench-{}{name}", if self.before { "before-" } else { "" })
+    }
+
+    /// Imports a directory as a base, once.
+    pub fn import(&self, name: &str, directory: &str) -> Result<(), String> {
+        if self.run(&["base", "inspect", name]).is_ok() {
+            return Ok(());
+        }
+        self.run(&["base", "import", name, directory]).map(drop)
+    }
+
+    /// Creates a minimal guest that sleeps when it is started.
+    pub fn create_sleeper(&self, name: &str) -> Result<(), String> {
+        let set = ["--base", "minimal", "--set", "net.mode=none"];
+        let command = ["--", "/bin/sleep", SLEEP];
+        self.run(&[&["create", name][..], &set, &command].concat()).map(drop)
+    }
+
+    /// Ends and removes guests, whichever of them are there.
+    pub fn remove_guests(&self, names: &[String]) {
+        for name in names {
+            let _ = self.run(&["kill", name]);
+            let _ = self.run(&["rm", name]);
+        }
+    }
+}
+
+/// How long a sleeping guest sleeps, in seconds.
+pub const SLEEP: &str = "1000000";
+
+impl Drop for Holm {
+    /// The Holm root stays for the next run; nothing of it stays on the host.
+    fn drop(&mut self) {
+        if let Err(problem) = self.run(&["release"]) {
+            eprintln!("holm-bench: {problem}");
+        }
+    }
+}
