@@ -39,7 +39,7 @@ fn replace_locked(pool: &Pool, name: &Name, before: &str, after: &str) -> Result
     limits(&new).check_host(pool.cgroup()?.layout())?;
     let other_base = new.base != old.base;
     // Until the file names it nobody else can tell that it is needed.
-    let _pin = other_base.then(|| store::pin(pool, &Name::new(&new.base)?)).transpose()?;
+    let _pin = if other_base { Some(store::pin(pool, &Name::new(&new.base)?)?) } else { None };
     step::done("set-base");
     let alive = repaired(pool, name)?;
     let limited = match &alive {
