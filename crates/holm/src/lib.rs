@@ -3,6 +3,7 @@
 
 pub mod cgroup;
 pub mod config;
+pub mod disk;
 pub mod exec;
 mod failed;
 pub mod guest;

@@ -7,6 +7,7 @@ use super::prepare::{NEW, fit, limits};
 use super::{Error, Result};
 use crate::Failed;
 use crate::config;
+use crate::disk::Layer;
 use crate::pool::{Name, Pool};
 use crate::store;
 
@@ -45,18 +46,12 @@ pub fn create(pool: &Pool, name: &Name, text: &str) -> Result<()> {
 }
 
 fn fill(new: &Path, text: &str) -> Result<()> {
-    let make = |path: &Path, mode: u32| {
-        fs::DirBuilder::new()
-            .mode(mode)
-            .create(path)
-            .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)))
-            .map_err(|error| Error::io("make the folder", path, error))
-    };
-    make(new, 0o700)?;
-    make(&new.join("disk"), 0o755)?;
-    // The upper folder is the guest's root folder: its mode is what the guest sees on /.
-    make(&new.join("disk/upper"), 0o755)?;
-    make(&new.join("disk/work"), 0o700)?;
+    fs::DirBuilder::new()
+        .mode(0o700)
+        .create(new)
+        .and_then(|()| fs::set_permissions(new, fs::Permissions::from_mode(0o700)))
+        .map_err(|error| Error::io("make the folder", new, error))?;
+    Layer::create(new).map_err(Error::Failed)?;
     fs::write(new.join(NEW), "").map_err(|error| Error::io("write", new, error))?;
     crate::pool::write(&new.join("guest.toml"), text)?;
     fs::File::open(new)

@@ -13,6 +13,7 @@ use super::repair::store_state;
 use super::{Error, Result};
 use crate::cgroup::{GuestCgroup, Limits};
 use crate::config::{Config, Init as InitKind, NetMode, Restart, Rlimit};
+use crate::disk::Layer;
 use crate::host;
 use crate::launch::{self, Init, Running, Spec, Stdio};
 use crate::monitor;
@@ -20,7 +21,7 @@ use crate::net;
 use crate::pool::{Name, Pool};
 use crate::process::{self, own_pid};
 use crate::record::{Ids, Network, RunRecord, now, since_boot};
-use crate::rootfs::{self, Layers, Upper};
+use crate::rootfs::{self, Layers};
 use crate::step;
 use crate::store::{self, Base};
 use crate::system::{self, Content, File, Identity, Kind, Overlay, Stop};
@@ -37,7 +38,7 @@ pub struct Prepared<'a> {
     pub ids: Ids,
     pub cgroup: GuestCgroup,
     pub plan: Network,
-    disk: Option<PathBuf>,
+    layer: Layer,
     /// The guest's machine id.
     uuid: String,
     /// The guest has not run yet: it gets its identity.
@@ -45,21 +46,20 @@ pub struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Decides everything and makes the guest's control group. With `disk` the guest's changes go to
-    /// that folder, without into memory.
+    /// Decides everything and makes the guest's control group.
     pub fn new(
         pool: &'a Pool,
         name: &'a Name,
         config: Config,
         ids: Ids,
-        disk: Option<PathBuf>,
+        layer: Layer,
     ) -> Result<Self> {
         if let Some(lack) = host::forced_lack() {
             return Err(Error::Lacks(Box::new(lack)));
         }
         // Folders and files in the guest have the modes that they are given, whatever the caller's shell takes away.
         umask(Mode::from_raw_mode(0o022));
-        let (uuid, first) = identity(pool, name, disk.is_some())?;
+        let (uuid, first) = identity(pool, name, layer.is_kept())?;
         let (base, pin) = store::pin(pool, &Name::new(&config.base)?)?;
         step::done("base");
         let plan = net::plan(pool.instance(), ids.context, &config.net)?;
@@ -68,7 +68,7 @@ impl<'a> Prepared<'a> {
         let limits = limits(&config);
         let cgroup = GuestCgroup::create(pool.cgroup()?, name.as_str(), &limits, owner)?;
         let prepared =
-            Self { pool, name, config, base, _pin: pin, ids, cgroup, plan, disk, uuid, first };
+            Self { pool, name, config, base, _pin: pin, ids, cgroup, plan, layer, uuid, first };
         // From here on a guest without a folder can be found, and tells whose it is.
         step::done("cgroup");
         prepared.record(0, own_pid())?;
@@ -88,10 +88,7 @@ impl<'a> Prepared<'a> {
         let spec = Spec {
             pool: self.pool,
             ids: self.ids,
-            layers: Layers {
-                image: &self.base.image,
-                upper: self.disk.as_deref().map_or(Upper::Memory, Upper::Disk),
-            },
+            layers: Layers { image: &self.base.image, upper: self.layer.upper() },
             cgroup: &self.cgroup,
             net: &self.plan,
             shm: self.config.memory.shm,
@@ -101,13 +98,13 @@ impl<'a> Prepared<'a> {
             files: &files,
             minimal_init,
             // A guest of one command starts on an empty private layer: its /run is as empty.
-            run: self.disk.is_some(),
+            run: self.layer.is_kept(),
             notify,
             init,
             record: &record,
         };
         let running = launch::launch(&spec)?;
-        if self.first && self.disk.is_some() {
+        if self.first && self.layer.is_kept() {
             let _ = std::fs::remove_file(self.pool.guest_dir(self.name).join(NEW));
         }
         Ok(running)
@@ -152,7 +149,7 @@ impl<'a> Prepared<'a> {
             rlimits: self.rlimits(),
             minimal: self.kind() == Kind::Minimal,
             notifies: self.kind().notifies(),
-            ephemeral: self.disk.is_none(),
+            ephemeral: !self.layer.is_kept(),
             stopping: false,
             stopping_until: None,
             adopted: None,
@@ -220,7 +217,7 @@ impl<'a> Prepared<'a> {
 
     fn files(&self, stdio: Stdio) -> Vec<File> {
         let has_network = self.plan.mode != NetMode::None;
-        if self.disk.is_none() && !has_network {
+        if !self.layer.is_kept() && !has_network {
             // A guest of one command is gone before anybody asks for its machine id.
             return Vec::new();
         }

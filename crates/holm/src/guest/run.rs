@@ -6,6 +6,7 @@ use super::start::Start;
 use super::sweep::take_ids;
 use super::{Error, Result, create, remove};
 use crate::config::Config;
+use crate::disk::Layer;
 use crate::launch::{Running, Stdio};
 use crate::pool::{Name, Pool};
 use crate::process::{drop_scheduling_boost, own_pid};
@@ -27,7 +28,7 @@ pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
     let first = own_pid().unsigned_abs();
     let ids = take_ids(pool, || pool.take_ids(name, nesting, first))?;
     step::done("ids");
-    let result = Prepared::new(pool, name, config, ids, None).and_then(|prepared| {
+    let result = Prepared::new(pool, name, config, ids, Layer::Memory).and_then(|prepared| {
         let ended = launch(&prepared).and_then(Foreground::wait);
         step::done("command");
         if ended.is_ok() {

@@ -16,6 +16,7 @@ use super::folder::{call_off, ended_path, ids};
 use super::prepare::{Prepared, fit, notify_socket, reason};
 use super::{Error, Result, configured, repaired};
 use crate::cgroup::GuestCgroup;
+use crate::disk::Layer;
 use crate::launch::{self, Stdio};
 use crate::monitor::{self, Handoff};
 use crate::net;
@@ -55,8 +56,8 @@ impl<'a> Start<'a> {
         // Words about an earlier run that a host which went down has kept.
         let _ = std::fs::remove_file(ended_path(pool, name));
         let ids = ids(pool, name, config.security.nesting)?;
-        let disk = Some(pool.guest_dir(name).join("disk"));
-        Ok(Self { pool, name, prepared: Prepared::new(pool, name, config, ids, disk)? })
+        let layer = Layer::on_disk(pool, name);
+        Ok(Self { pool, name, prepared: Prepared::new(pool, name, config, ids, layer)? })
     }
 
     /// Starts the guest and becomes its monitor; returns only an error, and then nothing is left.

@@ -8,6 +8,11 @@ use rustix::mount::{MountAttrFlags, MoveMountFlags, move_mount};
 use super::{Error, Filesystem, Result, clone_tree, memory};
 use crate::pool::Pool;
 
+/// The directory in a private layer that holds what the guest has changed.
+pub const UPPER: &str = "upper";
+/// The directory beside it that overlayfs keeps for itself.
+pub const WORK: &str = "work";
+
 /// What a guest's root is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct Layers<'a> {
@@ -20,7 +25,7 @@ pub struct Layers<'a> {
 /// Where a guest's own changes go.
 #[derive(Debug, Clone, Copy)]
 pub enum Upper<'a> {
-    /// Into `upper` and `work` of this folder.
+    /// Into [`UPPER`] and [`WORK`] of this folder.
     Disk(&'a Path),
     /// Into memory, charged to the guest, gone with it: for guests of one command. Making an
     /// overlay on tmpfs takes a quarter of the time on ext4, and nothing has to be written back.
@@ -46,7 +51,7 @@ pub fn mount_root(
     let disk = pool.stage("disk");
     attach(upper(layers.upper, user_namespace)?, &disk)?;
     if let Upper::Memory = layers.upper {
-        for folder in ["upper", "work"] {
+        for folder in [UPPER, WORK] {
             let path = disk.join(folder);
             mkdir(&path, Mode::from_raw_mode(0o755))
                 .map_err(|errno| Error::io("make the folder", path, errno))?;
@@ -56,8 +61,8 @@ pub fn mount_root(
         .set("source", "holm")?
         .set("lowerdir+", pool.stage("image"))?
         .set("datadir+", pool.stage("objects"))?
-        .set("upperdir", disk.join("upper"))?
-        .set("workdir", disk.join("work"))?
+        .set("upperdir", disk.join(UPPER))?
+        .set("workdir", disk.join(WORK))?
         .set("metacopy", "on")?
         .set("redirect_dir", "on")?
         .set("index", "off")?

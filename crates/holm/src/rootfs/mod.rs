@@ -20,7 +20,7 @@ pub use dev::mount_dev;
 pub use error::Error;
 pub use files::{bind_program, bind_socket, lay_over, mount_run};
 pub use fsmount::{Filesystem, clone_tree, memory};
-pub use layers::{Layers, Upper, mount_root};
+pub use layers::{Layers, UPPER, Upper, WORK, mount_root};
 pub use tree::{Point, Tree};
 
 /// The result of what this module does.

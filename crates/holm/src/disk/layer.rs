@@ -1,0 +1,57 @@
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::Failed;
+use crate::pool::{Name, Pool};
+use crate::rootfs::{UPPER, Upper, WORK};
+
+/// Where a guest's private layer is.
+#[derive(Clone, Debug)]
+pub enum Layer {
+    /// In this directory, which outlives the guest's runs.
+    Disk(PathBuf),
+    /// In memory: gone when the guest ends.
+    Memory,
+}
+
+impl Layer {
+    /// The layer on disk of the guest `name`.
+    pub fn on_disk(pool: &Pool, name: &Name) -> Self {
+        Self::Disk(directory(&pool.guest_dir(name)))
+    }
+
+    /// Makes an empty layer in `guest`, the directory of a guest that is being created.
+    pub fn create(guest: &Path) -> Result<(), Failed> {
+        let disk = directory(guest);
+        // The upper directory is the guest's root directory: its mode is what the guest sees on /.
+        for (path, mode) in
+            [(disk.clone(), 0o755), (disk.join(UPPER), 0o755), (disk.join(WORK), 0o700)]
+        {
+            fs::DirBuilder::new()
+                .mode(mode)
+                .create(&path)
+                // Whatever the caller's umask takes away.
+                .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)))
+                .map_err(|error| Failed::new("make the directory", &path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Whether it outlives the guest's runs.
+    pub fn is_kept(&self) -> bool {
+        matches!(self, Self::Disk(_))
+    }
+
+    /// The same as the upper layer of an overlay.
+    pub fn upper(&self) -> Upper<'_> {
+        match self {
+            Self::Disk(disk) => Upper::Disk(disk),
+            Self::Memory => Upper::Memory,
+        }
+    }
+}
+
+fn directory(guest: &Path) -> PathBuf {
+    guest.join("disk")
+}
