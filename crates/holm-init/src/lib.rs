@@ -11,13 +11,15 @@ pub mod init;
 mod monitor;
 
 use holm_proto::handoff::TITLE;
-use holm_sys::bare::Args;
+use holm_sys::bare::{Args, Inherited};
 
 /// The program: what it does is chosen by the name it is started under. `[holm] NAME` is a guest's
 /// monitor, anything else its minimal init.
-pub fn run(args: Args) -> i32 {
+pub fn run(args: Args, inherited: Inherited) -> i32 {
     match args.get(0) {
-        Some(name) if name.to_bytes().starts_with(TITLE.as_bytes()) => monitor::run(name),
-        _ => init::run(args),
+        Some(name) if name.to_bytes().starts_with(TITLE.as_bytes()) => {
+            monitor::run(name, inherited)
+        }
+        _ => init::run(args, inherited),
     }
 }

@@ -9,13 +9,13 @@ mod process;
 mod signal;
 
 pub use args::Args;
-pub use inherited::{inherited, stderr, stdin};
+pub use inherited::{Inherited, stderr, stdin};
 pub use process::{
     Status, abort, exec, exec_argv, exit, exit_status_of, kill, milliseconds, reap, set_comm, spawn,
 };
 pub use signal::{Signal, catch, hold_all, release_all, tick, wait};
 
-/// Makes `$main`, a `fn(Args) -> i32`, the program's entry, and a panic its end.
+/// Makes `$main`, a `fn(Args, Inherited) -> i32`, the program's entry, and a panic its end.
 #[macro_export]
 macro_rules! entry {
     ($main:path) => {
@@ -25,8 +25,10 @@ macro_rules! entry {
         pub unsafe extern "C" fn main(argc: i32, argv: *const *const core::ffi::c_char) -> i32 {
             // SAFETY: these are the arguments that the C start code got from the kernel.
             let args = unsafe { $crate::bare::Args::new(argc, argv) };
-            let main: fn($crate::bare::Args) -> i32 = $main;
-            main(args)
+            // SAFETY: this is the program's entry, where nothing was opened yet.
+            let inherited = unsafe { $crate::bare::Inherited::new() };
+            let main: fn($crate::bare::Args, $crate::bare::Inherited) -> i32 = $main;
+            main(args, inherited)
         }
 
         #[panic_handler]

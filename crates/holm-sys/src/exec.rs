@@ -49,27 +49,3 @@ pub fn cloexec_from(first: u32) -> io::Result<()> {
         unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
-
-/// Closes every descriptor from `first` on but those of `keep`.
-///
-/// For a process that is about to execute a program or to end: whatever owned the others must not be
-/// used or dropped any more.
-pub fn close_all_but(first: u32, keep: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut keep: Vec<u32> = keep.iter().map(|fd| fd.as_raw_fd().unsigned_abs()).collect();
-    keep.sort_unstable();
-    let mut from = first;
-    for kept in keep {
-        if kept > from {
-            close_range(from, kept - 1)?;
-        }
-        from = from.max(kept + 1);
-    }
-    close_range(from, u32::MAX)
-}
-
-fn close_range(first: u32, last: u32) -> io::Result<()> {
-    // SAFETY: closes entries of this process's own table; that their owners are not used any more is the term of the
-    // function above.
-    let rc = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
-    if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}

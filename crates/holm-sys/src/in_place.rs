@@ -5,7 +5,8 @@ use std::io;
 use std::os::raw::c_char;
 use std::ptr::null;
 
-use crate::bare::Args;
+use crate::bare::{Args, Inherited};
+use crate::child::ChildProcess;
 
 unsafe extern "C" {
     static mut environ: *const *const c_char;
@@ -15,9 +16,13 @@ unsafe extern "C" {
 ///
 /// What an exec would do is done: descriptors from 3 on are closed, and nothing of the caller's is to be seen from
 /// outside, neither its command line nor, for whoever lacks `CAP_SYS_PTRACE` in the user namespace that this program was
-/// executed in, its memory. Returns only when that fails. For a process with one thread, such as a child of
-/// [`crate::process::clone()`].
-pub fn go_on_as(words: &[CString], env: &[CString], program: fn(Args) -> i32) -> io::Error {
+/// executed in, its memory. Returns only when that fails.
+pub fn go_on_as(
+    child: &ChildProcess,
+    words: &[CString],
+    env: &[CString],
+    program: fn(Args, Inherited) -> i32,
+) -> io::Error {
     // SAFETY: takes no pointer. A process that may not be dumped may not be traced by its own user either.
     if unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) } < 0 {
         return io::Error::last_os_error();
@@ -29,16 +34,18 @@ pub fn go_on_as(words: &[CString], env: &[CString], program: fn(Args) -> i32) ->
     };
     let (args, env) = (leak(words), leak(env));
     let count = i32::try_from(words.len()).unwrap_or(i32::MAX);
-    // SAFETY: one thread, so nobody reads the environment meanwhile; strings and arrays live as long as the process.
+    // SAFETY: a new child has one thread, so nobody reads the environment meanwhile; strings and arrays live as long as the process.
     let args = unsafe {
         environ = env.as_ptr();
         Args::new(count, args.as_ptr())
     };
     // Whatever owned one of these is never used again: `program` is all that is left to run.
-    if let Err(error) = crate::exec::close_all_but(3, &[]) {
+    if let Err(error) = child.close_all_but(3, &[]) {
         return error;
     }
-    crate::process::exit_now(program(args))
+    // SAFETY: no descriptor but the standard streams is open any more, and `program` is called once.
+    let inherited = unsafe { Inherited::new() };
+    crate::process::exit_now(program(args, inherited))
 }
 
 /// Puts `name` in the place of the words that this program was executed with, which `/proc/PID/cmdline` shows to all.

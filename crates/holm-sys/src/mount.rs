@@ -35,12 +35,6 @@ pub fn set_attributes(mount: BorrowedFd<'_>, set: u64, clear: u64) -> io::Result
     set_attr(mount.as_raw_fd(), c"", libc::AT_EMPTY_PATH, &attr)
 }
 
-/// Sets and clears attributes of a mount and of every mount below it.
-pub fn set_attributes_below(mount: BorrowedFd<'_>, set: u64, clear: u64) -> io::Result<()> {
-    let attr = MountAttr { set, clear, propagation: 0, user_namespace: 0 };
-    set_attr(mount.as_raw_fd(), c"", libc::AT_EMPTY_PATH | libc::AT_RECURSIVE, &attr)
-}
-
 /// Makes owners on a not yet attached mount appear as the user namespace maps them.
 pub fn map_ids(mount: BorrowedFd<'_>, user_namespace: BorrowedFd<'_>) -> io::Result<()> {
     let user_namespace = user_namespace.as_raw_fd() as u64;

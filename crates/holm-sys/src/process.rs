@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
+use crate::child::ChildProcess;
+
 /// Namespaces and placement of a new process, as `clone3(2)` takes them.
 pub mod flags {
     /// A new user namespace.
@@ -28,11 +30,21 @@ pub mod flags {
 /// `CLONE_INTO_CGROUP` of include/uapi/linux/sched.h, which libc has too narrow or not at all.
 const INTO_CGROUP: u64 = 0x2_0000_0000;
 
+/// All namespaces that [`flags`] names.
+const NAMESPACES: u64 = flags::NEWUSER
+    | flags::NEWPID
+    | flags::NEWUTS
+    | flags::NEWIPC
+    | flags::NEWNET
+    | flags::NEWNS
+    | flags::NEWCGROUP
+    | flags::NEWTIME;
+
 /// Which side of a clone this is.
 #[derive(Debug)]
 pub enum Clone {
     /// The new process.
-    Child,
+    Child(ChildProcess),
     /// The caller, with the new process's pid and a descriptor of it.
     Parent {
         /// The new process's id, as the caller sees it.
@@ -43,12 +55,14 @@ pub enum Clone {
 }
 
 /// Clones the calling process (memory is copied) into new namespaces, and into the cgroup that
-/// `cgroup` is the folder of.
+/// `cgroup` is the directory of.
 ///
-/// The caller must have one thread: of several, only the calling one exists in the child, and a lock
-/// held by another would never be released there.
+/// Refused in a process with several threads: only the calling one would exist in the child, and a lock
+/// held by another would never be released there. With one thread nobody can start another between
+/// the check and the clone.
 pub fn clone(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Clone> {
-    debug_assert_eq!(threads(), Some(1), "clone from a process with several threads");
+    only_namespaces(namespaces)?;
+    check_single_threaded()?;
     let mut pidfd: libc::c_int = -1;
     // SAFETY: clone_args is plain data for which all zeros is a valid value.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
@@ -65,7 +79,7 @@ pub fn clone(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Clon
     };
     match pid {
         -1 => Err(io::Error::last_os_error()),
-        0 => Ok(Clone::Child),
+        0 => Ok(Clone::Child(ChildProcess::new())),
         pid => {
             // SAFETY: the kernel stored a new descriptor, which nobody else owns.
             let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
@@ -74,23 +88,33 @@ pub fn clone(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Clon
     }
 }
 
-/// How many threads the calling process has, where /proc tells.
-pub fn threads() -> Option<usize> {
-    std::fs::read_dir("/proc/self/task").ok().map(Iterator::count)
+/// An error if the calling process has several threads, or shares its memory with another.
+fn check_single_threaded() -> io::Result<()> {
+    // SAFETY: without effect in a process with one thread, refused in others (unshare(2)): a check that
+    // takes one short system call, and no /proc.
+    match unsafe { libc::unshare(libc::CLONE_THREAD) } {
+        0 => Ok(()),
+        _ => Err(io::Error::other("a process with several threads cannot be cloned")),
+    }
+}
+
+/// Refuses flags that are not namespaces: with `CLONE_VM`, say, a child would share this memory.
+fn only_namespaces(flags: u64) -> io::Result<()> {
+    if flags & !NAMESPACES == 0 { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
 /// Leaves the namespaces of `namespaces` for new ones (see [`flags`]).
 pub fn unshare(namespaces: u64) -> io::Result<()> {
-    let wanted = libc::c_int::try_from(namespaces).map_err(|_| io::ErrorKind::InvalidInput)?;
+    only_namespaces(namespaces)?;
     // SAFETY: namespaces concern the kernel's view only, no memory of this process.
-    check(unsafe { libc::unshare(wanted) })
+    check(unsafe { libc::unshare(namespaces as libc::c_int) })
 }
 
 /// Joins those namespaces of the process behind `pidfd` that `namespaces` names.
 pub fn join(pidfd: BorrowedFd<'_>, namespaces: u64) -> io::Result<()> {
-    let wanted = libc::c_int::try_from(namespaces).map_err(|_| io::ErrorKind::InvalidInput)?;
+    only_namespaces(namespaces)?;
     // SAFETY: as for unshare.
-    check(unsafe { libc::setns(pidfd.as_raw_fd(), wanted) })
+    check(unsafe { libc::setns(pidfd.as_raw_fd(), namespaces as libc::c_int) })
 }
 
 /// A kind of namespace, as `PIDFD_GET_*_NAMESPACE` of include/uapi/linux/pidfd.h number them.
@@ -203,15 +227,6 @@ pub fn exit_now(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Makes descriptor `number` a copy of `fd` that later programs inherit.
-///
-/// For a process that is about to execute a program: whatever owned `number` is closed.
-pub fn duplicate_to(fd: BorrowedFd<'_>, number: i32) -> io::Result<()> {
-    // SAFETY: the kernel replaces the entry of its own table. Where an owner of `number` is left,
-    // its next use concerns the copy, which the function's terms allow for.
-    check(unsafe { libc::dup2(fd.as_raw_fd(), number) })
-}
-
 /// Gives every signal its default action back and lets all of them in: what a new program expects,
 /// whatever its starter ignored (Rust's runtime ignores SIGPIPE, nohup SIGHUP).
 pub fn reset_signals() {
@@ -229,4 +244,26 @@ pub fn reset_signals() {
 
 fn check(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_threads_is_not_cloned() {
+        // The thread of this test is one, that of the test harness another.
+        let other = std::thread::spawn(std::thread::park);
+        assert!(clone(0, None).is_err());
+        other.thread().unpark();
+        other.join().unwrap();
+    }
+
+    #[test]
+    fn flags_that_are_not_namespaces_are_refused() {
+        let kind = |result: io::Result<()>| result.unwrap_err().kind();
+        let shared_memory = libc::CLONE_VM as u64;
+        assert_eq!(kind(clone(shared_memory, None).map(drop)), io::ErrorKind::InvalidInput);
+        assert_eq!(kind(unshare(shared_memory)), io::ErrorKind::InvalidInput);
+    }
 }

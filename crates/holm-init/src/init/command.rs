@@ -38,7 +38,7 @@ impl Command {
 
 /// Starts `args` as the leader of a session, with the console as its terminal or nothing to read.
 pub fn start(args: Args, terminal: bool) -> Option<i32> {
-    let child = bare::spawn(|| {
+    let child = bare::spawn(move || {
         bare::release_all();
         let _ = setsid();
         if terminal {

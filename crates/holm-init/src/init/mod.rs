@@ -8,7 +8,7 @@ mod service;
 
 use command::Command;
 use holm_proto::CONSOLE_MASTER;
-use holm_sys::bare::{self, Args, Signal, Status, milliseconds};
+use holm_sys::bare::{self, Args, Inherited, Signal, Status, milliseconds};
 use rustix::fd::OwnedFd;
 use rustix::process::setsid;
 use rustix::system::{RebootCommand, reboot};
@@ -47,8 +47,8 @@ struct Init {
 }
 
 /// Runs what `args` name until the guest is to end; returns the status to end with.
-pub fn run(args: Args) -> i32 {
-    let console = bare::inherited(CONSOLE_MASTER);
+pub fn run(args: Args, mut inherited: Inherited) -> i32 {
+    let console = inherited.take(CONSOLE_MASTER);
     let _ = setsid();
     let Some(command) = Command::parse(args) else {
         command::complain(&[b"arguments that holm did not write"]);

@@ -2,7 +2,7 @@
 
 use core::ffi::CStr;
 use holm_proto::handoff::{self, descriptor, key};
-use holm_sys::bare::{Args, inherited};
+use holm_sys::bare::{Args, Inherited};
 use rustix::fd::OwnedFd;
 
 /// Everything a monitor holds of its guest.
@@ -31,9 +31,9 @@ pub struct Handoff {
 
 impl Handoff {
     /// `None` when something that a monitor cannot do without is missing.
-    pub fn take(title: &'static CStr) -> Option<Handoff> {
+    pub fn take(title: &'static CStr, mut inherited: Inherited) -> Option<Handoff> {
         let numbers = Args::env(handoff::DESCRIPTORS)?.to_str().ok()?;
-        let fd = |key: &str| inherited(descriptor(numbers, key)?);
+        let mut fd = |key: &str| inherited.take(descriptor(numbers, key)?);
         let name = title.to_bytes_with_nul().strip_prefix(handoff::TITLE.as_bytes())?;
         Some(Handoff {
             name: CStr::from_bytes_with_nul(name).ok()?,

@@ -16,7 +16,7 @@ use console::Console;
 use core::ffi::CStr;
 use handoff::Handoff;
 use holm_proto::Ended;
-use holm_sys::bare;
+use holm_sys::bare::{self, Inherited};
 use log::Log;
 use responder::Responder;
 use watch::{Token, Watch};
@@ -41,10 +41,10 @@ struct Monitor {
 }
 
 /// Runs until the guest's init has ended; `title` is `[holm] NAME`.
-pub fn run(title: &'static CStr) -> i32 {
+pub fn run(title: &'static CStr, inherited: Inherited) -> i32 {
     bare::catch(&HARMLESS);
     bare::set_comm(title);
-    let Some(mut handoff) = Handoff::take(title) else {
+    let Some(mut handoff) = Handoff::take(title, inherited) else {
         return 125;
     };
     ended::protect_from_oom(true);

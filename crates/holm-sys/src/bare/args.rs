@@ -9,6 +9,9 @@ pub struct Args {
     len: usize,
 }
 
+// SAFETY: the strings stay as they are (see `new`), whoever looks at them.
+unsafe impl Send for Args {}
+
 impl Args {
     /// # Safety
     /// `first` points to `count` strings and a null, and nobody changes them.

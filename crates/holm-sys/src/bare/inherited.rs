@@ -2,14 +2,32 @@
 
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd};
 
-/// Takes over the descriptor `number`, which goes no further than this program; `None` when it is not open.
-///
-/// Each number may be taken once, before anything else is opened.
-pub fn inherited(number: i32) -> Option<OwnedFd> {
-    // SAFETY: F_SETFD touches nothing but the descriptor's flag, and says whether it is open.
-    let open = unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } == 0;
-    // SAFETY: it is open, and by this function's terms nobody else in the program has it.
-    open.then(|| unsafe { OwnedFd::from_raw_fd(number) })
+/// The right to take over what was left open, which the program's entry gives once.
+#[derive(Debug)]
+pub struct Inherited(());
+
+impl Inherited {
+    /// # Safety
+    /// Called once, before the program opens anything; what it opens is close-on-exec.
+    pub unsafe fn new() -> Inherited {
+        Inherited(())
+    }
+
+    /// Takes over the descriptor `number`, which goes no further than this program; `None` when it
+    /// is not open, was taken already, or is a standard stream.
+    pub fn take(&mut self, number: i32) -> Option<OwnedFd> {
+        // SAFETY: touches nothing but the descriptor's flags, and says whether it is open.
+        let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+        // What came through an exec is not close-on-exec; what was taken or opened since is.
+        if number <= 2 || flags != 0 {
+            return None;
+        }
+        // SAFETY: as above; then the descriptor is open, and nobody else in the program has it.
+        unsafe {
+            libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC);
+            Some(OwnedFd::from_raw_fd(number))
+        }
+    }
 }
 
 /// Standard input.

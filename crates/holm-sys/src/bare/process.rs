@@ -2,7 +2,7 @@
 
 use super::Args;
 use core::ffi::{CStr, c_char, c_void};
-use core::mem::{ManuallyDrop, size_of};
+use core::mem::size_of;
 use core::ptr::{null, with_exposed_provenance_mut};
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
@@ -27,19 +27,23 @@ pub fn abort() -> ! {
     unsafe { libc::abort() }
 }
 
-/// What a child that has executed nothing yet may use of the stack.
+/// What a child that has executed nothing yet may use of the stack, and the page below, which ends
+/// one that uses more.
 const CHILD_STACK: usize = 16 << 10;
+const GUARD: usize = 4 << 10;
 
 /// Starts a child that runs `child` and ends with its result; returns the child's pid, once it has executed something or ended.
 ///
-/// Until then the child shares this program's memory, as with vfork, on a stack of its own: what `child` changes is changed here.
-pub fn spawn<F: FnOnce() -> i32>(child: F) -> Result<i32, Errno> {
+/// Until then the child shares this program's memory, as with vfork, on a stack of its own. So it may
+/// take along only what can be shared and copied: it owns no descriptor of its parent's and changes
+/// nothing of its parent's.
+pub fn spawn<F: FnOnce() -> i32 + Copy + Send>(child: F) -> Result<i32, Errno> {
     extern "C" fn run<F: FnOnce() -> i32>(child: *mut c_void) -> i32 {
-        // SAFETY: `spawn` passes a closure that it keeps until this child is done, and does not use itself.
+        // SAFETY: `spawn` passes a closure that it keeps until this child is done, and that can be copied.
         let child = unsafe { child.cast::<F>().read() };
         exit(child())
     }
-    let mut child = ManuallyDrop::new(child);
+    let mut child = child;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new mapping, which the child has to itself, from the upper end on. The parent stands still until the
@@ -47,15 +51,16 @@ pub fn spawn<F: FnOnce() -> i32>(child: F) -> Result<i32, Errno> {
     let pid = unsafe {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // By number: musl's function is larger, and brings more with it.
-        let stack = libc::syscall(libc::SYS_mmap, 0, CHILD_STACK, access, kind, -1, 0);
+        let stack = libc::syscall(libc::SYS_mmap, 0, GUARD + CHILD_STACK, access, kind, -1, 0);
         if stack < 0 {
             return Err(errno());
         }
-        let top = with_exposed_provenance_mut::<c_void>(stack as usize + CHILD_STACK);
+        libc::syscall(libc::SYS_mprotect, stack, GUARD, libc::PROT_NONE);
+        let top = with_exposed_provenance_mut::<c_void>(stack as usize + GUARD + CHILD_STACK);
         let pid = libc::clone(run::<F>, top, flags, (&raw mut child).cast());
         let error = errno();
         // An init keeps no page for what is done.
-        libc::syscall(libc::SYS_munmap, stack, CHILD_STACK);
+        libc::syscall(libc::SYS_munmap, stack, GUARD + CHILD_STACK);
         if pid < 0 {
             return Err(error);
         }

@@ -3,7 +3,7 @@ use std::ffi::{CStr, CString};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 
-use holm_sys::exec::close_all_but;
+use holm_sys::child::ChildProcess;
 use holm_sys::process::{self as sys, Namespace};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fchown, fstat, openat};
 use rustix::process::{Gid, Uid, chdir, ioctl_tiocsctty, setsid, umask};
@@ -52,13 +52,13 @@ impl Plan<'_> {
 }
 
 /// From the clone to exec; tells the parent what failed.
-pub fn run(plan: &Plan<'_>, parent: &ChildEnd) -> ! {
-    let (step, error) = enter(plan, parent);
+pub fn run(plan: &Plan<'_>, child: &ChildProcess, parent: &ChildEnd) -> ! {
+    let (step, error) = enter(plan, child, parent);
     parent.fail(step, &error)
 }
 
-fn enter(plan: &Plan<'_>, parent: &ChildEnd) -> (Step, io::Error) {
-    match prepare(plan, parent) {
+fn enter(plan: &Plan<'_>, child: &ChildProcess, parent: &ChildEnd) -> (Step, io::Error) {
+    match prepare(plan, child, parent) {
         Err(failure) => failure,
         Ok((user, env)) => (Step::Exec, execute(plan.command, &user, &env)),
     }
@@ -66,7 +66,11 @@ fn enter(plan: &Plan<'_>, parent: &ChildEnd) -> (Step, io::Error) {
 
 type Prepared = (User, BTreeMap<String, String>);
 
-fn prepare(plan: &Plan<'_>, parent: &ChildEnd) -> Result<Prepared, (Step, io::Error)> {
+fn prepare(
+    plan: &Plan<'_>,
+    child: &ChildProcess,
+    parent: &ChildEnd,
+) -> Result<Prepared, (Step, io::Error)> {
     let at = |step: Step| move |errno: rustix::io::Errno| (step, io::Error::from(errno));
     for tasks in &plan.tasks {
         rustix::io::write(tasks, b"0").map_err(at(Step::Cgroup))?;
@@ -81,7 +85,9 @@ fn prepare(plan: &Plan<'_>, parent: &ChildEnd) -> Result<Prepared, (Step, io::Er
     // Closed, not only marked: a home in the guest's /etc/passwd, a link or a mount may name
     // /proc/self/fd/N, and from a folder of the host `..` leads to the host's root (CVE-2024-21626).
     let [go, report] = parent.descriptors();
-    close_all_but(3, &[go, report, plan.init.as_fd()]).map_err(|error| (Step::Exec, error))?;
+    child
+        .close_all_but(3, &[go, report, plan.init.as_fd()])
+        .map_err(|error| (Step::Exec, error))?;
     // While this process may still raise what its starter has lowered.
     rlimits::set(None, &plan.state.rlimits).map_err(|error| match error {
         process::Error::Rlimit { source, .. } => (Step::Limits, source),

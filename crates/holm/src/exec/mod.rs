@@ -141,9 +141,13 @@ fn spawn(
         let _away = PidNamespaceGuard::enter(init.as_fd())?;
         in_leaf(cgroup)?
     };
-    let Clone::Parent { pidfd, .. } = cloned else {
-        drop(launcher);
-        child::run(&child::Plan { state, command, streams, init, joined, tasks }, &inside);
+    let pidfd = match cloned {
+        Clone::Parent { pidfd, .. } => pidfd,
+        Clone::Child(process) => {
+            drop(launcher);
+            let plan = child::Plan { state, command, streams, init, joined, tasks };
+            child::run(&plan, &process, &inside)
+        }
     };
     drop(inside);
     match launcher.follow(&pidfd, Some(PATIENCE)) {

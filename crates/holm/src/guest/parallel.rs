@@ -55,7 +55,7 @@ impl Worker {
         let result = File::from(memory.map_err(|e| failed(e.into()))?);
         match process::clone(0, None).map_err(failed)? {
             Clone::Parent { pidfd, .. } => Ok(Self { pidfd, result }),
-            Clone::Child => {
+            Clone::Child(_) => {
                 let text = serde_json::to_vec(&work()).unwrap_or_default();
                 let written = (&result).write_all(&text);
                 std::process::exit(i32::from(written.is_err()));

@@ -16,7 +16,7 @@ pub(super) fn run(
     let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
         .map_err(|error| format!("no pipe: {error}"))?;
     match clone(namespaces, cgroup).map_err(|error| error.to_string())? {
-        Clone::Child => {
+        Clone::Child(_) => {
             drop(reader);
             let answer = match probe() {
                 Ok(detail) => format!("+{detail}"),
@@ -58,7 +58,7 @@ pub(super) fn while_alive<T>(
 ) -> std::io::Result<(T, OwnedFd)> {
     let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match clone(namespaces, None)? {
-        Clone::Child => {
+        Clone::Child(_) => {
             drop(writer);
             // Ends when the parent closes its end.
             let _ = File::from(reader).read(&mut [0]);

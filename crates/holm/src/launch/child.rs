@@ -5,9 +5,10 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use holm_proto::CONSOLE_MASTER;
+use holm_sys::child::ChildProcess;
 use holm_sys::exec::cloexec_from;
 use holm_sys::in_place::go_on_as;
-use holm_sys::process::{self as sys, duplicate_to, flags};
+use holm_sys::process::{self as sys, flags};
 use holm_sys::seccomp::Instruction;
 use rustix::fs::{CWD, Mode};
 use rustix::process::{Gid, Signal, Uid, chdir, set_parent_process_death_signal, setsid, umask};
@@ -86,8 +87,8 @@ impl Init {
 }
 
 /// The guest's side of a launch: from the clone to exec.
-pub fn run(spec: &Spec<'_>, launcher: &ChildEnd, program: &Program) -> ! {
-    match prepare(spec, launcher, program) {
+pub fn run(spec: &Spec<'_>, child: &ChildProcess, launcher: &ChildEnd, program: &Program) -> ! {
+    match prepare(spec, child, launcher, program) {
         Ok(never) => match never {},
         Err((step, error)) => launcher.fail(step, &error),
     }
@@ -97,6 +98,7 @@ enum Never {}
 
 fn prepare(
     spec: &Spec<'_>,
+    child: &ChildProcess,
     launcher: &ChildEnd,
     program: &Program,
 ) -> std::result::Result<Never, (Step, io::Error)> {
@@ -149,13 +151,18 @@ fn prepare(
         let (master, _) =
             open_console(launcher, terminals, like).map_err(|error| (Step::Console, error))?;
         if keep {
-            duplicate_to(master.as_fd(), CONSOLE_MASTER).map_err(|error| (Step::Console, error))?;
+            child
+                .duplicate_to(master.as_fd(), CONSOLE_MASTER)
+                .map_err(|error| (Step::Console, error))?;
         }
     }
     security::apply_caps(program.bound).map_err(kernel(Step::Capabilities))?;
     if init.in_place {
         let _ = rustix::thread::set_name(c"init");
-        return Err((Step::Exec, go_on_as(&program.argv, &program.env, holm_init::init::run)));
+        return Err((
+            Step::Exec,
+            go_on_as(child, &program.argv, &program.env, holm_init::init::run),
+        ));
     }
     let argv: Vec<&CStr> = program.argv.iter().map(CString::as_c_str).collect();
     let env: Vec<&CStr> = program.env.iter().map(CString::as_c_str).collect();

@@ -144,10 +144,10 @@ fn clone_and_assemble(
     let (pid, pidfd) = match sys::clone(wanted, Some(spec.cgroup.guest_fd()))
         .map_err(|error| Error::step("make the process of", "init", error))?
     {
-        Clone::Child => {
+        Clone::Child(child) => {
             // With a copy of the launcher's ends it would wait for itself when the launcher is killed.
             drop(launcher);
-            child::run(spec, &guest, program)
+            child::run(spec, &child, &guest, program)
         }
         Clone::Parent { pid, pidfd } => (pid, pidfd),
     };

@@ -3,7 +3,6 @@
 use crate::process::channel;
 use crate::terminal::{self, is_master};
 use holm_proto::CONSOLE_MASTER;
-use holm_sys::exec::close_all_but;
 use holm_sys::process::{self, Clone};
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat, openat2};
 use rustix::process::{
@@ -25,15 +24,18 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// host's processes, but below an overlay of the guest's it is asked with the guest's rights.
 pub fn console_of(pid: i32, init: &OwnedFd) -> Option<OwnedFd> {
     let (parent, inside) = channel().ok()?;
-    let Clone::Parent { pidfd, .. } = process::clone(0, None).ok()? else {
-        // Left behind it must hold nothing: not the guest's lock, not what its starter reads until the end.
-        let [go, report] = inside.descriptors();
-        if close_all_but(3, &[go, report, init.as_fd()]).is_ok()
-            && let Some(master) = kept(init).or_else(|| reopened(pid))
-        {
-            inside.offer(master.as_fd());
+    let pidfd = match process::clone(0, None).ok()? {
+        Clone::Parent { pidfd, .. } => pidfd,
+        Clone::Child(child) => {
+            // Left behind it must hold nothing: not the guest's lock, not what its starter reads until the end.
+            let [go, report] = inside.descriptors();
+            if child.close_all_but(3, &[go, report, init.as_fd()]).is_ok()
+                && let Some(master) = kept(init).or_else(|| reopened(pid))
+            {
+                inside.offer(master.as_fd());
+            }
+            process::exit_now(0);
         }
-        process::exit_now(0);
     };
     drop(inside);
     let found = parent.follow(&pidfd, Some(PATIENCE));

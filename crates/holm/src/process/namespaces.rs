@@ -105,7 +105,7 @@ pub fn in_pid_namespace<E: std::fmt::Display>(
     let own = openat(CWD, "/proc/self/ns/pid", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     move_into_link_name_space(pid_namespace, kind)?;
     let child = process::clone(0, None);
-    if matches!(child, Ok(Clone::Child)) {
+    if matches!(child, Ok(Clone::Child(_))) {
         process::exit_now(match work() {
             Ok(()) => 0,
             Err(error) => {
