@@ -21,4 +21,4 @@ pub mod store;
 pub mod system;
 pub mod terminal;
 
-pub use failed::Failed;
+pub use failed::{Code, Coded, Details, Failed};

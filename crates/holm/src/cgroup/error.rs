@@ -1,5 +1,6 @@
 //! What can go wrong with a cgroup.
 
+use crate::{Code, Coded, Details};
 use rustix::io::Errno;
 
 /// The result of everything here.
@@ -99,4 +100,37 @@ fn list(pids: &[i32]) -> String {
         text.push_str(", ...");
     }
     if text.is_empty() { "(just ended)".to_owned() } else { text }
+}
+
+impl Coded for Error {
+    fn details(&self) -> Details {
+        match self {
+            Self::Io { path, .. } => Details::new(Code::SystemError).object(path),
+            Self::NoV2 => Details::new(Code::CgroupUnavailable)
+                .object("/sys/fs/cgroup")
+                .reason("no cgroup v2 hierarchy is mounted")
+                .remedy("mount -t cgroup2 none /sys/fs/cgroup"),
+            Self::Occupied { path } => Details::new(Code::CgroupBusy)
+                .object(path)
+                .reason("the cgroup holds processes itself")
+                .remedy("move them to a child cgroup"),
+            Self::Populated { path, .. } => {
+                Details::new(Code::CgroupBusy).object(path).remedy("stop the guest first")
+            }
+            Self::Timeout { path, pids } => Details::new(Code::Timeout)
+                .object(path)
+                .reason(format!("it still holds processes: {}", list(pids))),
+            Self::Restless { path } => Details::new(Code::CgroupBusy)
+                .object(path)
+                .reason("its processes fork too fast to be moved")
+                .remedy("freeze the guest, set the limit, thaw it"),
+            Self::Unsupported { key, why } => {
+                Details::new(Code::LimitUnsupported).object(key).reason(why)
+            }
+            Self::Invalid { key, why, .. } => {
+                Details::new(Code::LimitInvalid).object(key).reason(why)
+            }
+            Self::Limit { key, .. } => Details::new(Code::LimitRefused).object(key),
+        }
+    }
 }

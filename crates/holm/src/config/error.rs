@@ -4,6 +4,8 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use crate::{Code, Coded, Details};
+
 /// A mistake and its place.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -64,6 +66,22 @@ impl Error {
         match self {
             Self::File { excerpt, .. } => Some(excerpt),
             Self::Change { .. } | Self::Read { .. } => None,
+        }
+    }
+}
+
+impl Coded for Error {
+    fn details(&self) -> Details {
+        match self {
+            Self::File { origin, message, .. } => {
+                Details::new(Code::SettingsInvalid).object(origin).reason(message)
+            }
+            Self::Change { change, message } => {
+                Details::new(Code::ChangeInvalid).object(change).reason(message)
+            }
+            Self::Read { path, .. } => {
+                Details::new(Code::SettingsUnreadable).object(path.display())
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 use std::io;
 
 use crate::process::exec_reason;
+use crate::{Code, Coded, Details};
 
 /// What can go wrong with a command in a guest.
 #[derive(Debug, thiserror::Error)]
@@ -62,5 +63,26 @@ impl Error {
 impl From<crate::guest::Error> for Error {
     fn from(error: crate::guest::Error) -> Self {
         Self::Guest(Box::new(error))
+    }
+}
+
+impl Coded for Error {
+    fn details(&self) -> Details {
+        match self {
+            Self::Guest(error) => error.details(),
+            Self::Cgroup(error) => error.details(),
+            Self::Process(error) => error.details(),
+            Self::User { user, .. } => Details::new(Code::UserNotFound).object(user),
+            Self::Folder { folder, .. } => {
+                Details::new(Code::WorkingDirectoryUnusable).object(folder)
+            }
+            Self::Command { program, errno } => {
+                let code = match self.status() {
+                    127 => Code::CommandNotFound,
+                    _ => Code::CommandNotExecutable,
+                };
+                Details::new(code).object(program).reason(exec_reason(*errno))
+            }
+        }
     }
 }

@@ -1,8 +1,8 @@
 use std::io;
 use std::path::Path;
 
-use crate::Failed;
 use crate::pool::Name;
+use crate::{Code, Coded, Details, Failed};
 
 /// What can go wrong in a guest's life.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +102,8 @@ pub enum Error {
         name: Name,
         /// What it said.
         message: String,
+        /// What a program is told of that.
+        details: Box<Details>,
     },
     /// The guest did not end, or not get ready, in time.
     #[error("guest {name} {what} within {seconds} s; {hint}")]
@@ -150,4 +152,70 @@ pub(super) fn in_one_line(error: &dyn std::error::Error) -> String {
         cause = source.source();
     }
     line
+}
+
+impl Coded for Error {
+    fn details(&self) -> Details {
+        match self {
+            Self::Name(error) => error.details(),
+            Self::Pool(error) => error.details(),
+            Self::Store(error) => error.details(),
+            Self::Config(error) => error.details(),
+            Self::Cgroup(error) => error.details(),
+            Self::Net(error) => error.details(),
+            Self::Launch(error) => error.details(),
+            Self::Monitor(error) => error.details(),
+            Self::Inside(error) => error.details(),
+            Self::Failed(failed) => failed.details(),
+            Self::Lacks(it) => lacking(Code::RequirementMissing, it),
+            Self::Unfit(it) => lacking(Code::FilesystemUnsupported, it),
+            Self::Start { details, .. } => (**details).clone(),
+            Self::NoInit { base } => Details::new(Code::InitMissing)
+                .object(base)
+                .remedy("use --init minimal, or a base with an init"),
+            Self::StillRunning(guests) => Details::new(Code::RootInUse)
+                .reason(format!("guests are running: {guests}"))
+                .remedy("holm stop --all"),
+            Self::WorkerKilled(name) => Details::new(Code::WorkerKilled).object(name),
+            Self::State { name, .. } => Details::new(Code::RunRecordUnreadable)
+                .object(name)
+                .remedy(format!("holm kill {name}")),
+            Self::Timeout { name, what, seconds, hint } => Details::new(Code::Timeout)
+                .object(name)
+                .reason(format!("{what} within {seconds} s"))
+                .remedy(hint),
+            other => other.of_a_guest(),
+        }
+    }
+}
+
+impl Error {
+    /// The details of errors that a guest's state is the reason for.
+    fn of_a_guest(&self) -> Details {
+        let (code, name, remedy) = match self {
+            Self::Exists(name) => (Code::GuestExists, name, "choose another name, or holm rm"),
+            Self::Running { name, .. } => (Code::GuestRunning, name, "holm stop"),
+            Self::AlreadyRunning(name) => (Code::GuestRunning, name, "holm restart"),
+            Self::Restarting { name, .. } => (Code::GuestRestarting, name, "holm stop"),
+            Self::Ended(name) => (Code::GuestEnded, name, "holm logs"),
+            Self::Unheard(name) => (Code::ReadinessUnknown, name, "holm restart"),
+            Self::NotRunning(name) => (Code::GuestNotRunning, name, "holm start"),
+            Self::Protected(name) => {
+                return Details::new(Code::GuestProtected)
+                    .object(name)
+                    .remedy(format!("holm set {name} protect=false"));
+            }
+            Self::EditedMeanwhile(name) => {
+                return Details::new(Code::SettingsChanged)
+                    .object(name)
+                    .remedy("look at guest.toml and do it again");
+            }
+            _ => return Details::new(Code::SystemError),
+        };
+        Details::new(code).object(name).remedy(format!("{remedy} {name}"))
+    }
+}
+
+fn lacking(code: Code, finding: &crate::host::Finding) -> Details {
+    Details::new(code).object(finding.name).reason(&finding.detail).remedy(finding.remedy)
 }

@@ -24,6 +24,7 @@ use crate::pool::{Name, Pool};
 use crate::process::{own_pid, reset_scheduling};
 use crate::record::Network;
 use crate::step;
+use crate::{Code, Details};
 
 /// Starts a stopped guest; returns when its init runs, with a monitor beside it.
 ///
@@ -156,7 +157,8 @@ pub(super) fn in_monitor(
         reset_scheduling();
         let tell = std::fs::File::from(tell);
         let Err(error) = work(&|| drop((&tell).write_all(DONE.as_bytes())));
-        let _ = (&tell).write_all(in_one_line(&error).as_bytes());
+        let told = serde_json::to_vec(&(in_one_line(&error), Details::of(&error)));
+        let _ = (&tell).write_all(&told.unwrap_or_default());
         exit_now(1);
     };
     drop(tell);
@@ -167,12 +169,14 @@ pub(super) fn in_monitor(
     if message == DONE {
         return Ok(pid);
     }
-    if message.is_empty() {
-        "the process that was to become its monitor was killed; try again".clone_into(&mut message);
-    }
-    let message = message.trim_start_matches(DONE).to_owned();
     let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
-    Err(Error::Start { name: name.clone(), message })
+    let (message, details) =
+        serde_json::from_str(message.trim_start_matches(DONE)).unwrap_or_else(|_| {
+            let killed = "the process that was to become its monitor was killed; try again";
+            let details = Details::new(Code::StartFailed).object(name).reason(killed);
+            (killed.to_owned(), Box::new(details))
+        });
+    Err(Error::Start { name: name.clone(), message, details })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use std::io;
 
-use crate::Failed;
 use crate::process::{self, exec_reason};
+use crate::{Code, Coded, Details, Failed};
 
 /// What can go wrong between a guest's settings and its running init.
 #[derive(Debug, thiserror::Error)]
@@ -37,5 +37,21 @@ pub enum Error {
 impl Error {
     pub(crate) fn step(what: &'static str, object: &str, source: impl Into<io::Error>) -> Self {
         Self::Failed(Failed::new(what, object, source))
+    }
+}
+
+impl Coded for Error {
+    fn details(&self) -> Details {
+        match self {
+            Self::Rootfs(error) => error.details(),
+            Self::Net(error) => error.details(),
+            Self::Security(error) => error.details(),
+            Self::Exec { program, errno } => {
+                Details::new(Code::InitNotExecutable).object(program).reason(exec_reason(*errno))
+            }
+            Self::Process(error) => error.details(),
+            Self::Record(reason) => Details::new(Code::SystemError).reason(reason),
+            Self::Failed(failed) => failed.details(),
+        }
     }
 }

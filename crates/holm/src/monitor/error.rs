@@ -1,5 +1,6 @@
 //! What can go wrong between Holm and a monitor.
 
+use crate::{Code, Coded, Details};
 use std::io;
 
 /// An error that names the guest and what was tried.
@@ -30,5 +31,16 @@ impl Error {
     pub(super) fn system(guest: &str, what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let (guest, what) = (guest.to_owned(), what.into());
         move |source| Error::System { guest, what, source }
+    }
+}
+
+impl Coded for Error {
+    fn details(&self) -> Details {
+        match self {
+            Self::NoMonitor { guest } => Details::new(Code::MonitorMissing)
+                .object(guest)
+                .remedy(format!("holm status {guest}")),
+            Self::System { guest, .. } => Details::new(Code::SystemError).object(guest),
+        }
     }
 }

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::netlink::Refused;
 use crate::record::Network;
+use crate::{Code, Coded, Details};
 
 /// What can go wrong with a guest's network.
 #[derive(Debug, thiserror::Error)]
@@ -162,6 +163,50 @@ impl Error {
             (Errno::EXIST, Some(address)) => Self::AddressTaken { address },
             (errno, _) => {
                 Self::Interface { interface: plan.host_if.clone(), what: refused.what, errno }
+            }
+        }
+    }
+}
+
+impl Coded for Error {
+    fn details(&self) -> Details {
+        let another_port = "choose another port, or stop what has it";
+        match self {
+            Self::Kernel { what, .. } => Details::new(Code::NetworkFailed).object(what),
+            Self::Interface { interface, .. } | Self::Responder { interface, .. } => {
+                Details::new(Code::NetworkFailed).object(interface)
+            }
+            Self::AddressTaken { address } => {
+                Details::new(Code::AddressInUse).object(address).remedy("set another net.address")
+            }
+            Self::BadAddress { address, why } => {
+                Details::new(Code::AddressInvalid).object(address).reason(why)
+            }
+            Self::PoolEmpty { second, .. } => Details::new(Code::AddressesExhausted)
+                .object(format!("10.{second}.0.0/16"))
+                .remedy("remove a guest that is no longer needed"),
+            Self::PortTaken { port, owner } => Details::new(Code::PortInUse)
+                .object(port)
+                .reason(format!("{owner} listens there"))
+                .remedy(another_port),
+            Self::PortOfGuest { port, guest } => Details::new(Code::PortInUse)
+                .object(port)
+                .reason(format!("{guest} publishes it"))
+                .remedy(another_port),
+            Self::NoSuchAddress { address, .. } => {
+                Details::new(Code::AddressNotFound).object(address)
+            }
+            Self::TooManyPorts { .. } => Details::new(Code::TooManyPorts)
+                .object("net.publish")
+                .remedy("publish runs of ports (9000-9010:9000)"),
+            Self::Setting { path, .. } | Self::Lock { path, .. } => {
+                Details::new(Code::SystemError).object(path.display())
+            }
+            Self::NftMissing(_) => Details::new(Code::NftMissing)
+                .object("nft")
+                .remedy("install it (Debian: apt install nftables)"),
+            Self::Nft { table, said } => {
+                Details::new(Code::RulesetRefused).object(format!("inet {table}")).reason(said)
             }
         }
     }

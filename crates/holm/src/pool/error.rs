@@ -2,7 +2,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::name::{BadName, Name};
-use crate::Failed;
+use crate::{Code, Coded, Details, Failed};
 
 /// The result of what this module does.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -76,5 +76,26 @@ fn nearest(wanted: &Name, known: &[Name]) -> String {
             format!("; there are: {}", names.join(", "))
         }
         _ => "; `holm ls` lists them".to_owned(),
+    }
+}
+
+impl Coded for Error {
+    fn details(&self) -> Details {
+        match self {
+            Self::BadName(error) => error.details(),
+            Self::NoGuest { name, .. } => {
+                Details::new(Code::GuestNotFound).object(name).remedy("holm ls")
+            }
+            Self::NoInstance { .. } => {
+                Details::new(Code::InstancesExhausted).remedy("holm --root ROOT release")
+            }
+            Self::InUse { root } => Details::new(Code::RootInUse)
+                .object(root.display())
+                .reason("another holm command is at work in it")
+                .remedy("try again when it has ended"),
+            Self::NoIds { .. } => Details::new(Code::IdsExhausted)
+                .remedy("remove a guest, or put new ones into another root (--root)"),
+            Self::Failed(failed) => failed.details(),
+        }
     }
 }

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::{Code, Coded, Details};
+
 /// A name that Holm does not accept.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -59,6 +61,15 @@ fn shorten(name: &str) -> String {
         return name.to_owned();
     }
     name.chars().take(77).chain("...".chars()).collect()
+}
+
+impl Coded for BadName {
+    fn details(&self) -> Details {
+        Details::new(Code::NameInvalid)
+            .object(&self.name)
+            .reason(self.reason)
+            .remedy("use up to 63 letters, digits, '.', '_', '-', the first a letter or a digit")
+    }
 }
 
 #[cfg(test)]

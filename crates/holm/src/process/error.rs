@@ -2,7 +2,7 @@ use std::io;
 
 use rustix::io::Errno;
 
-use crate::Failed;
+use crate::{Code, Coded, Details, Failed};
 
 /// What can go wrong while a process is made for a guest.
 #[derive(Debug, thiserror::Error)]
@@ -70,5 +70,29 @@ pub(crate) fn exec_reason(errno: i32) -> String {
                 .to_owned()
         }
         other => other.to_string(),
+    }
+}
+
+impl Coded for Error {
+    fn details(&self) -> Details {
+        match self {
+            Self::Exec { errno } => {
+                Details::new(Code::CommandNotExecutable).reason(exec_reason(*errno))
+            }
+            Self::Killed => Details::new(Code::InitKilled)
+                .remedy("its memory limit may be too small to start; set a higher memory.limit"),
+            Self::Early => {
+                Details::new(Code::GuestStarting).remedy("try again when holm start has returned")
+            }
+            Self::NoUser => Details::new(Code::UserNotFound),
+            Self::Directory(_) => Details::new(Code::WorkingDirectoryUnusable),
+            Self::Slow => Details::new(Code::CommandStuck)
+                .reason("the guest is frozen, or waits for a filesystem that does not answer")
+                .remedy("holm thaw"),
+            Self::Rlimit { name, .. } => Details::new(Code::LimitRefused)
+                .object(format!("rlimits.{name}"))
+                .remedy("choose a lower value"),
+            Self::Failed(failed) => failed.details(),
+        }
     }
 }

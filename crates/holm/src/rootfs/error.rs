@@ -1,7 +1,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Failed;
+use crate::{Code, Coded, Details, Failed};
 
 /// What can go wrong while a guest's mounts are made.
 #[derive(Debug, thiserror::Error)]
@@ -63,4 +63,26 @@ impl Error {
 
 fn said(log: &str) -> String {
     if log.is_empty() { String::new() } else { format!(" (the kernel says: {log})") }
+}
+
+impl Coded for Error {
+    fn details(&self) -> Details {
+        match self {
+            Self::Mount { kind, log, source } if !log.is_empty() => {
+                Details::new(Code::MountFailed).object(kind).reason(format!("{source}: {log}"))
+            }
+            Self::Mount { kind, .. } => Details::new(Code::MountFailed).object(kind),
+            Self::ReadOnly { disk } => Details::new(Code::FilesystemUnsupported)
+                .object(disk.display())
+                .remedy("put the Holm root on ext4, XFS or btrfs"),
+            Self::Point { path, reason } => Details::new(Code::MountPointUnusable)
+                .object(path.display())
+                .reason(reason)
+                .remedy("move it away"),
+            Self::Source { path, reason } => {
+                Details::new(Code::MountSourceUnusable).object(path.display()).reason(reason)
+            }
+            Self::Failed(failed) => failed.details(),
+        }
+    }
 }

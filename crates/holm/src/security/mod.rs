@@ -14,6 +14,8 @@ pub use caps::{apply_caps, bounding_set};
 pub use masks::{MASKED_DIRS, MASKED_FILES, READ_ONLY};
 pub use seccomp::{install, seccomp};
 
+use crate::{Code, Coded, Details};
+
 /// What went wrong with a guest's confinement.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -39,6 +41,18 @@ impl Error {
         match self {
             Self::Capabilities(error) | Self::Filter(error) => error,
             other => std::io::Error::other(other.to_string()),
+        }
+    }
+}
+
+impl Coded for Error {
+    fn details(&self) -> Details {
+        match self {
+            Self::UnknownCapability(name) => Details::new(Code::CapabilityUnknown).object(name),
+            Self::AboveBound(name, reason) => {
+                Details::new(Code::CapabilityRefused).object(name).reason(reason)
+            }
+            Self::Capabilities(_) | Self::Filter(_) => Details::new(Code::ConfinementFailed),
         }
     }
 }

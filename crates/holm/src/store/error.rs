@@ -1,8 +1,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Failed;
 use crate::pool::Name;
+use crate::{Code, Coded, Details, Failed};
 
 /// What can go wrong with a base.
 #[derive(Debug, thiserror::Error)]
@@ -103,4 +103,46 @@ impl Error {
         let path = path.to_owned();
         move |source| Self::Failed(Failed::new(what, path, source))
     }
+}
+
+impl Coded for Error {
+    fn details(&self) -> Details {
+        match self {
+            Self::NotFound { name, .. } => {
+                Details::new(Code::BaseNotFound).object(name).remedy("holm base ls")
+            }
+            Self::Exists { name } => Details::new(Code::BaseExists)
+                .object(name)
+                .remedy(format!("choose another name, or holm base rm {name}")),
+            Self::InUse { name, users, remedy } => Details::new(Code::BaseInUse)
+                .object(name)
+                .reason(format!("used by {users}"))
+                .remedy(format!("{remedy} first")),
+            Self::Source { text, reason } => {
+                Details::new(Code::SourceInvalid).object(text).reason(reason)
+            }
+            Self::Damaged { name, missing } => {
+                damaged(name.as_str()).reason(format!("it has no {missing}"))
+            }
+            Self::Meta { name, .. } => damaged(name.as_str()),
+            Self::Objects { path, line } => {
+                damaged(&path.display().to_string()).reason(format!("line {line} is damaged"))
+            }
+            Self::NoProgram { .. } => Details::new(Code::ImporterMissing)
+                .object("holm-import")
+                .remedy("install it beside holm or in ../libexec/holm, or name it in HOLM_IMPORT"),
+            Self::Import { name, message } => {
+                Details::new(Code::ImportFailed).object(name).reason(message)
+            }
+            Self::Failed(failed) => failed.details(),
+            Self::Cgroup(error) => error.details(),
+            Self::Pool(error) => error.details(),
+        }
+    }
+}
+
+fn damaged(object: &str) -> Details {
+    Details::new(Code::BaseDamaged)
+        .object(object)
+        .remedy("remove the base (holm base rm) and import it again")
 }

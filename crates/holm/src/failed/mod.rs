@@ -1,5 +1,13 @@
+//! What every error has in common: what was tried with what, and what a program is told.
+
+mod code;
+mod details;
+
 use std::io;
 use std::path::Path;
+
+pub use code::Code;
+pub use details::{Coded, Details};
 
 /// Something that the kernel refused.
 #[derive(Debug, thiserror::Error)]
@@ -27,5 +35,12 @@ impl Failed {
     pub(crate) fn is_no_room(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         matches!(self.source.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
+    }
+}
+
+impl Coded for Failed {
+    fn details(&self) -> Details {
+        let code = if self.is_no_room() { Code::StorageFull } else { Code::SystemError };
+        Details::new(code).object(&self.object)
     }
 }
