@@ -21,8 +21,8 @@ pub use error::Error;
 pub(crate) use foreground::converse;
 
 use crate::cgroup::GuestCgroup;
-use crate::config::NetMode;
 use crate::guest;
+use crate::net;
 use crate::pool::{Name, Pool};
 use crate::process::{self, PidNamespaceGuard, channel, ended_within};
 use crate::record::RunRecord;
@@ -134,7 +134,7 @@ fn spawn(
     let tasks = cgroup.open_v1_tasks()?;
     let mut joined =
         flags::NEWUSER | flags::NEWUTS | flags::NEWIPC | flags::NEWCGROUP | flags::NEWTIME;
-    if state.network.mode != NetMode::Host {
+    if net::has_own_namespace(&state.network) {
         joined |= flags::NEWNET;
     }
     let cloned = {

@@ -1,5 +1,4 @@
 use super::{Status, Summary};
-use crate::config::NetMode;
 use crate::net;
 use crate::pool::Pool;
 use crate::record::now;
@@ -10,9 +9,8 @@ const MAKING: u64 = 10;
 /// Makes the packet filter's rules again if somebody has flushed them while private guests run: without them guests are
 /// neither hidden nor kept from the host's loopback services. One question to the kernel, however many guests there are.
 pub(super) fn guard(pool: &Pool, guests: &mut [Summary]) {
-    let is_private = |guest: &Summary| {
-        guest.state.as_ref().is_some_and(|state| state.network.mode == NetMode::Private)
-    };
+    let is_private =
+        |guest: &Summary| guest.state.as_ref().is_some_and(|state| net::has_veth(&state.network));
     if !guests.iter().any(is_private) || net::has_rules(pool.instance()).unwrap_or(true) {
         return;
     }
@@ -20,7 +18,7 @@ pub(super) fn guard(pool: &Pool, guests: &mut [Summary]) {
     if bare.is_empty() {
         return;
     }
-    let text = match net::restore(pool.instance()) {
+    let text = match net::restore_rules(pool.instance()) {
         // Another command was faster, and says so.
         Ok(false) => return,
         Ok(true) => "the packet filter's rules had been flushed, and are there again; until now \
@@ -45,7 +43,7 @@ fn is_bare(pool: &Pool, guest: &Summary) -> bool {
     } else {
         pool.try_lock_guest(&guest.name).is_ok_and(|lock| lock.is_some())
     };
-    state.network.mode == NetMode::Private
+    net::has_veth(&state.network)
         && guest.status != Status::Stopping
         && started
         && net::is_attached(&state.network).unwrap_or(false)

@@ -12,7 +12,7 @@ use rustix::process::umask;
 use super::repair::store_state;
 use super::{Error, Result};
 use crate::cgroup::{GuestCgroup, Limits};
-use crate::config::{Config, Init as InitKind, NetMode, Restart, Rlimit};
+use crate::config::{Config, Init as InitKind, Restart, Rlimit};
 use crate::disk::Layer;
 use crate::host;
 use crate::launch::{self, Init, Running, Spec, Stdio};
@@ -119,16 +119,14 @@ impl<'a> Prepared<'a> {
     /// namespace, some tens of milliseconds later.
     pub fn clean_up(self) {
         let _ = self.cgroup.kill();
-        let _ = net::forget(&self.plan);
+        let _ = net::end(&self.plan);
         let _ = self.cgroup.remove();
     }
 
     /// Removes what [`Prepared::new`] and a failed launch have made.
     pub fn undo(self) {
         let _ = self.cgroup.kill();
-        if self.plan.mode == NetMode::Private {
-            let _ = net::detach(self.pool.instance(), self.ids.context);
-        }
+        let _ = net::detach(&self.plan);
         let _ = self.cgroup.remove();
     }
 
@@ -216,19 +214,17 @@ impl<'a> Prepared<'a> {
     }
 
     fn files(&self, stdio: Stdio) -> Vec<File> {
-        let has_network = self.plan.mode != NetMode::None;
-        if !self.layer.is_kept() && !has_network {
+        let network = net::files(&self.plan);
+        if !self.layer.is_kept() && network == net::Files::default() {
             // A guest of one command is gone before anybody asks for its machine id.
             return Vec::new();
         }
-        let resolv_conf = has_network.then(|| net::resolv_conf(&self.plan));
-        let networkd = (self.plan.mode == NetMode::Private).then(|| net::networkd_unit(&self.plan));
         let mut files = system::run_files(&Overlay {
             kind: self.kind(),
             uuid: &self.uuid,
             console: matches!(stdio, Stdio::Console { .. }),
-            resolv_conf: resolv_conf.as_deref(),
-            networkd: networkd.as_deref(),
+            resolv_conf: network.resolv_conf.as_deref(),
+            networkd: network.networkd.as_deref(),
         });
         if let (Kind::Systemd(_), Ok(id)) = (self.kind(), system::machine_id()) {
             let content = Content::Text(system::uuid(&id) + "\n", 0o444);

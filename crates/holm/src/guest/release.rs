@@ -16,7 +16,7 @@ pub fn release(pool: Pool) -> Result<()> {
     if !running.is_empty() {
         return Err(Error::StillRunning(running.join(", ")));
     }
-    net::give_up(pool.instance())?;
+    net::destroy_instance(pool.instance())?;
     pool.cgroup()?.remove()?;
     Ok(pool.give_up_instance()?)
 }

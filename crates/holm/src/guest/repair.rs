@@ -70,7 +70,7 @@ pub(super) fn locked(pool: &Pool, name: &Name) -> Result<(Option<Lock>, Option<A
 /// Removes what is left of a guest without living processes and without a note about it.
 pub(super) fn remove_unknown(pool: &Pool, name: &Name, cgroup: GuestCgroup) -> Result<()> {
     if let Some(ids) = pool.read_ids(&pool.guest_dir(name)).filter(|ids| pool.own_ids(name, *ids)) {
-        net::detach(pool.instance(), ids.context)?;
+        net::detach_unrecorded(pool.instance(), ids.context)?;
     }
     Ok(cgroup.remove()?)
 }
@@ -143,7 +143,7 @@ pub(super) fn bury_noting(
     let oom_kills = cgroup.oom_kills().unwrap_or(0);
     cgroup.kill()?;
     step::done("bury-killed");
-    net::forget(&state.network)?;
+    net::end(&state.network)?;
     step::done("bury-network");
     if !state.ephemeral && state.init_pid != 0 {
         let last = folder::last(pool, name).unwrap_or_default();

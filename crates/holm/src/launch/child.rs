@@ -15,7 +15,7 @@ use rustix::process::{Gid, Signal, Uid, chdir, set_parent_process_death_signal, 
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::{Error, Result, Spec};
-use crate::config::{Arch, NetMode, Security};
+use crate::config::{Arch, Security};
 use crate::net;
 use crate::process::{ChildEnd, Step, open_console};
 use crate::security;
@@ -110,7 +110,7 @@ fn prepare(
     }
     // Given at clone, the namespace would begin at the launcher's cgroup.
     sys::unshare(flags::NEWCGROUP).map_err(|error| (Step::CgroupNamespace, error))?;
-    if spec.net.mode != NetMode::Host {
+    if net::has_own_namespace(spec.net) {
         sys::unshare(flags::NEWNET).map_err(|error| (Step::Network, error))?;
         net::loopback_up().map_err(at(Step::Network))?;
     }

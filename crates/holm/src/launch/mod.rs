@@ -41,7 +41,7 @@ pub use child::{Init, Stdio};
 pub use error::Error;
 
 use crate::cgroup::GuestCgroup;
-use crate::config::{BindMount, NetMode, Rlimit};
+use crate::config::{BindMount, Rlimit};
 use crate::net;
 use crate::pool::Pool;
 use crate::process::{self, ChildEnd, GuestRoot, HostNamespaces, ParentEnd, channel, rlimits};
@@ -201,27 +201,26 @@ fn assemble(spec: &Spec<'_>, launcher: &ParentEnd, pid: i32, init: BorrowedFd<'_
     launcher.wait_ready()?;
     drop(guest_root);
     step::done("wait-for-init");
-    if spec.net.mode == NetMode::Private {
+    if net::has_veth(spec.net) {
         let stack = sys::namespace(init, Namespace::Net)
             .map_err(|error| Error::step("open the network namespace of", "init", error))?;
         net::attach(spec.net, stack.as_fd())?;
     }
     step::done("net-attach");
     let mut joined = flags::NEWIPC | flags::NEWCGROUP;
-    if own_stack(spec.net) {
+    let own_network = net::has_own_namespace(spec.net);
+    if own_network {
         joined |= flags::NEWNET;
     }
     let _guest_root = GuestRoot::assume(spec.ids.base)?;
     sys::join(init, joined)
         .map_err(|error| Error::step("join the namespaces of", "init", error))?;
-    if own_stack(spec.net) {
-        net::let_groups_ping(spec.ids.base, spec.ids.count);
+    if own_network {
+        net::set_ping_group_range(spec.ids.base, spec.ids.count);
     }
-    if spec.net.mode == NetMode::Private {
-        net::configure_inside(spec.net)?;
-    }
+    net::configure_inside(spec.net)?;
     step::done("net-inside");
-    rootfs::mount_sys(&tree, crate::security::MASKED_DIRS, !own_stack(spec.net))?;
+    rootfs::mount_sys(&tree, crate::security::MASKED_DIRS, !own_network)?;
     step::done("sys");
     // Last, so that no link that the guest left at a target puts a bind where something of Holm's goes.
     rootfs::bind_all(&tree, spec.binds, user)?;
@@ -237,8 +236,4 @@ fn pivot(tree: &Tree) -> Result<()> {
     pivot_root(".", ".").map_err(|errno| Error::step("pivot into", "the guest's root", errno))?;
     unmount(".", UnmountFlags::DETACH)
         .map_err(|errno| Error::step("drop", "the host's root", errno))
-}
-
-fn own_stack(net: &Network) -> bool {
-    net.mode != NetMode::Host
 }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::GATEWAY_V4;
+use super::addresses::GATEWAY_V4;
 
 /// The name servers in a resolv.conf.
 fn servers(text: &str) -> Vec<IpAddr> {

@@ -50,7 +50,7 @@ pub enum Error {
         why: &'static str,
     },
     /// No address left.
-    #[error("the address pool 10.{second}.0.0/16 of this Holm root is empty (context {context} of at most {max}); remove a guest that is no longer needed", max = super::ADDRESS_MAX)]
+    #[error("the address pool 10.{second}.0.0/16 of this Holm root is empty (context {context} of at most {max}); remove a guest that is no longer needed", max = super::addresses::ADDRESS_MAX)]
     PoolEmpty {
         /// Second byte of the pool's addresses.
         second: u16,
@@ -86,7 +86,7 @@ pub enum Error {
         address: IpAddr,
     },
     /// The alias that holds the published ports is full.
-    #[error("net.publish: {length} bytes of ports do not fit into the {max} that the kernel keeps with an interface; publish runs of ports (9000-9010:9000) instead of scattered ones", max = super::publish::ALIAS_MAX)]
+    #[error("net.publish: {length} bytes of ports do not fit into the {max} that the kernel keeps with an interface; publish runs of ports (9000-9010:9000) instead of scattered ones", max = super::published::ALIAS_MAX)]
     TooManyPorts {
         /// Bytes needed.
         length: usize,
@@ -153,16 +153,16 @@ impl From<Refused> for Error {
 
 impl Error {
     /// Names the interface, and recognises an address that is somebody else's.
-    pub(super) fn attach(plan: &Network, refused: Refused) -> Self {
+    pub(super) fn attach(network: &Network, refused: Refused) -> Self {
         let address = match refused.what {
-            "routing the guest's IPv4 address" => Some(IpAddr::V4(plan.guest_v4)),
-            "routing the guest's IPv6 address" => plan.guest_v6.map(IpAddr::V6),
+            "routing the guest's IPv4 address" => Some(IpAddr::V4(network.guest_v4)),
+            "routing the guest's IPv6 address" => network.guest_v6.map(IpAddr::V6),
             _ => None,
         };
         match (refused.errno, address) {
             (Errno::EXIST, Some(address)) => Self::AddressTaken { address },
             (errno, _) => {
-                Self::Interface { interface: plan.host_if.clone(), what: refused.what, errno }
+                Self::Interface { interface: network.host_if.clone(), what: refused.what, errno }
             }
         }
     }

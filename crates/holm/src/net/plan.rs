@@ -1,80 +1,22 @@
-//! From a guest's `net.*` keys and context id to addresses, names and sizes.
+//! From a guest's `net.*` keys and context id to its addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Error, dns, link, netlink, port, publish};
-use crate::config::{Net, NetMode};
+use super::addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, host_interface, pool};
+use super::error::Error;
+use crate::config::Net;
 use crate::record::Network;
-use holm_proto::Lease;
-
-/// Where a guest's IPv4 default route leads: the host's end of its interface, the same in every guest.
-pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
-/// Where a guest's IPv6 default route leads.
-pub const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
-/// The highest context id that has addresses.
-pub const ADDRESS_MAX: u32 = 1023;
-
-/// Interface groups of all guests of all instances: rules tell a guest's interface by them.
-pub(super) const GROUP_OPEN: u32 = 0x686f;
-/// Those that neither reach nor are reached by other guests.
-pub(super) const GROUP_ALONE: u32 = 0x6861;
 
 /// MTU without an uplink, bytes.
-const MTU_DEFAULT: u32 = 1500;
-/// Below this there is no IPv6 (RFC 8200), bytes.
-const MTU_MIN: u32 = 1280;
+pub const MTU_DEFAULT: u32 = 1500;
 
-/// Name of the host's end of a guest's interface.
-pub(super) fn host_interface(instance: u8, context: u32) -> String {
-    format!("{}{context}", host_prefix(instance))
-}
-
-/// What the names of an instance's interfaces begin with.
-pub(super) fn host_prefix(instance: u8) -> String {
-    format!("h{instance}-")
-}
-
-/// The pool of an instance: its first IPv4 address (of a /16) and IPv6 address (of a /64).
-pub(super) fn pool(instance: u8) -> (Ipv4Addr, Ipv6Addr) {
-    (
-        Ipv4Addr::new(10, 96 + instance, 0, 0),
-        Ipv6Addr::new(0xfd00, 0x686f, 0x6c6d, instance.into(), 0, 0, 0, 0),
-    )
-}
-
-/// Plans a guest's network and checks that its published ports are free.
-///
-/// `instance` is 1 to 27. The resolvers, the uplink's MTU and whether there is IPv6 are the host's of this moment.
-pub fn plan(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
-    let mut plan = addresses(instance, context, net)?;
-    plan.dns = if net.dns.is_empty() { dns::host_servers() } else { net.dns.clone() };
-    if net.mode == NetMode::Private {
-        let socket = netlink::Socket::route()?;
-        plan.mtu = link::uplink_mtu(&socket)?.unwrap_or(MTU_DEFAULT).clamp(MTU_MIN, 65535);
-        if !has_ipv6() {
-            plan.guest_v6 = None;
-        }
-        let length = publish::Published::of(&plan).alias().len();
-        if length > publish::ALIAS_MAX {
-            return Err(Error::TooManyPorts { length });
-        }
-        port::check(&socket, &plan)?;
-    }
-    Ok(plan)
-}
-
-fn has_ipv6() -> bool {
-    std::fs::read("/proc/sys/net/ipv6/conf/default/disable_ipv6")
-        .is_ok_and(|text| text.starts_with(b"0"))
-}
-
-/// The part that asks the host nothing.
-fn addresses(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
+/// What every mode starts from: the part that asks the host nothing. Publishes nothing yet.
+pub fn addresses(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
     if context == 0 || context > ADDRESS_MAX {
         return Err(Error::PoolEmpty { second: 96 + u16::from(instance), context });
     }
     let (v4, v6) = pool(instance);
-    let mut plan = Network {
+    let mut network = Network {
         mode: net.mode,
         instance,
         context,
@@ -84,7 +26,7 @@ fn addresses(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
         gateway_v4: GATEWAY_V4,
         gateway_v6: GATEWAY_V6,
         mtu: MTU_DEFAULT,
-        publish: if net.mode == NetMode::Private { net.publish.clone() } else { Vec::new() },
+        publish: Vec::new(),
         peers: net.peers,
         dns: Vec::new(),
     };
@@ -93,11 +35,11 @@ fn addresses(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
             return Err(Error::BadAddress { address: *address, why });
         }
         match *address {
-            IpAddr::V4(v4) => plan.guest_v4 = v4,
-            IpAddr::V6(v6) => plan.guest_v6 = Some(v6),
+            IpAddr::V4(v4) => network.guest_v4 = v4,
+            IpAddr::V6(v6) => network.guest_v6 = Some(v6),
         }
     }
-    Ok(plan)
+    Ok(network)
 }
 
 fn unfit(address: IpAddr) -> Option<&'static str> {
@@ -111,32 +53,6 @@ fn unfit(address: IpAddr) -> Option<&'static str> {
         _ if address.is_multicast() => Some("it is a multicast address"),
         _ if link_local => Some("it is valid on one link only"),
         _ => None,
-    }
-}
-
-impl Network {
-    /// What a guest is told that asks by DHCP, router solicitation or `DHCPv6`. Of the name servers, three of each family.
-    pub fn lease(&self) -> Lease {
-        let mut lease = Lease {
-            host_mac: self.host_mac(),
-            guest_v4: self.guest_v4.octets(),
-            gateway_v4: self.gateway_v4.octets(),
-            guest_v6: self.guest_v6.map_or([0; 16], |v6| v6.octets()),
-            gateway_v6: if self.guest_v6.is_some() { self.gateway_v6.octets() } else { [0; 16] },
-            mtu: u16::try_from(self.mtu).unwrap_or(u16::MAX),
-            ..Lease::default()
-        };
-        let v4 =
-            self.dns.iter().filter_map(|ip| if let IpAddr::V4(v4) = ip { Some(v4) } else { None });
-        let v6 =
-            self.dns.iter().filter_map(|ip| if let IpAddr::V6(v6) = ip { Some(v6) } else { None });
-        lease.dns_v4.iter_mut().zip(v4).for_each(|(slot, ip)| *slot = ip.octets());
-        lease.dns_v6.iter_mut().zip(v6).for_each(|(slot, ip)| *slot = ip.octets());
-        lease
-    }
-
-    pub(super) fn group(&self) -> u32 {
-        if self.peers { GROUP_OPEN } else { GROUP_ALONE }
     }
 }
 

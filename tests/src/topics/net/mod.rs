@@ -101,7 +101,7 @@ fn published_ports_answer_everywhere(_: &mut Sandbox) {
     ] {
         assert!(from.ask_udp(to, patience).is_some(), "{to}");
     }
-    world.host.with(|| net::detach(1, 5).unwrap());
+    world.host.with(|| net::detach_unrecorded(1, 5).unwrap());
     assert!(world.outside.is_cut_off_from("192.0.2.2:8080"));
 }
 
@@ -187,7 +187,7 @@ fn other_instances_are_other_guests(_: &mut Sandbox) {
     assert!(world.outside.reaches("192.0.2.2:8082").is_some());
     assert!(one.space.reaches("192.0.2.2:8082").is_some());
     assert!(two.space.reaches(&one.v6(80)).is_some());
-    world.host.with(|| net::detach(1, 1).unwrap());
+    world.host.with(|| net::detach_unrecorded(1, 1).unwrap());
     assert!(world.outside.is_cut_off_from("192.0.2.2:8081"));
     assert!(world.outside.reaches("192.0.2.2:8082").is_some());
     assert_eq!(world.host.with(|| net::leftovers(1).unwrap()), Vec::<u32>::new());
@@ -333,9 +333,9 @@ fn detaching_leaves_nothing(_: &mut Sandbox) {
     let net = published(&[(None, 8080, 80, Proto::Tcp), (Some("127.0.0.1"), 53, 53, Proto::Udp)]);
     let guest = world.guest(1, 2, &net);
     assert_ne!(world.host.sh(look), before);
-    world.host.with(|| net::detach(1, 2).unwrap());
+    world.host.with(|| net::detach_unrecorded(1, 2).unwrap());
     assert_eq!(world.host.sh(look), before);
-    world.host.with(|| net::detach(1, 2).unwrap());
+    world.host.with(|| net::detach_unrecorded(1, 2).unwrap());
     drop((first, guest));
 }
 
@@ -356,7 +356,7 @@ fn ports_of_a_dead_guest_are_freed(sandbox: &mut Sandbox) {
         (world.host.with(|| net::leftovers(1).unwrap()) == [1]).then_some(())
     });
     assert!(world.host.sh("nft list table inet holm-1").contains("8080"), "nobody cleaned up yet");
-    world.host.with(|| net::detach(1, 2).unwrap());
+    world.host.with(|| net::detach_unrecorded(1, 2).unwrap());
     assert!(!world.host.sh("nft list table inet holm-1").contains("8080"));
     let _server = living.space.serve_tcp("[::]:80");
     assert!(world.outside.reaches("192.0.2.2:8081").is_some());
@@ -367,11 +367,11 @@ fn a_forgotten_guest_frees_its_ports_at_once(_: &mut Sandbox) {
     let world = World::new();
     let _living = world.guest(1, 1, &published(&[(None, 8081, 80, Proto::Tcp)]));
     let ended = world.guest(1, 2, &published(TCP_80));
-    world.host.with(|| net::forget(&ended.plan).unwrap());
+    world.host.with(|| net::end(&ended.plan).unwrap());
     let rules = world.host.sh("nft list table inet holm-1");
     assert!(rules.contains("8081") && !rules.contains("8080"), "{rules}");
     let next = world.guest(1, 3, &published(TCP_80));
-    world.host.with(|| net::forget(&ended.plan).unwrap());
+    world.host.with(|| net::end(&ended.plan).unwrap());
     let _server = next.space.serve_tcp("[::]:80");
     assert!(world.outside.reaches("192.0.2.2:8080").is_some(), "it is the next one's now");
 }

@@ -213,7 +213,7 @@ impl World {
                 net::loopback_up().unwrap();
                 net::configure_inside(&plan).unwrap();
             });
-            let text = net::resolv_conf(&plan);
+            let text = net::files(&plan).resolv_conf.unwrap();
             (Guest { space, plan }, text)
         })
     }

@@ -1,28 +1,14 @@
-//! Kernel settings of the network: forwarding on the host, quiet IPv6 and ping for everybody inside.
+//! Forwarding on the host, and quiet IPv6 on a guest's interface.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Error;
+use super::super::error::Error;
+use super::super::sysctl::{read, write};
 
 const IPV4: &str = "/proc/sys/net/ipv4/ip_forward";
 const IPV6: &str = "/proc/sys/net/ipv6/conf";
-const PING: &str = "/proc/sys/net/ipv4/ping_group_range";
-
-fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path)
-        .map(|text| text.trim_end().to_owned())
-        .map_err(|source| Error::Setting { what: "read", path: path.to_owned(), source })
-}
-
-fn write(path: &Path, value: &str) -> Result<(), Error> {
-    fs::write(path, value).map_err(|source| Error::Setting {
-        what: "write",
-        path: path.to_owned(),
-        source,
-    })
-}
 
 /// Switches on forwarding where it is off.
 pub fn switch_on() -> Result<(), Error> {
@@ -70,11 +56,4 @@ pub fn quiet_ipv6(interface: &str) {
     for setting in ["accept_dad", "accept_ra"] {
         let _ = fs::write(format!("{IPV6}/{interface}/{setting}"), "0");
     }
-}
-
-/// Lets `count` groups from the host's number `first` on ping, in the current network namespace. Distributions count on
-/// it (Debian 13's ping has no rights of its own), but what they write at boot names groups that a guest does not have,
-/// which the kernel refuses. A comfort only: guest root can ping all the same.
-pub fn let_groups_ping(first: u32, count: u32) {
-    let _ = fs::write(PING, format!("{first} {}", first + (count - 1)));
 }

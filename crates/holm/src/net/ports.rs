@@ -7,31 +7,32 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 
+use super::error::Error;
+use super::link;
 use super::netlink::Socket;
-use super::publish::{self, Published};
-use super::{Error, link};
+use super::published::{Published, overlap};
 use crate::config::{Proto, Publish};
 use crate::record::Network;
 use crate::record::ports::{encode, proto_name};
 
-/// Fails when a port of the plan is taken: twice in the plan, by another guest of any Holm root, or by a process.
-pub fn check(socket: &Socket, plan: &Network) -> Result<(), Error> {
-    if plan.publish.is_empty() {
+/// Fails when a published port is taken: twice by the guest itself, by another guest of any Holm root, or by a process.
+pub fn check(socket: &Socket, network: &Network) -> Result<(), Error> {
+    if network.publish.is_empty() {
         return Ok(());
     }
-    for (at, port) in plan.publish.iter().enumerate() {
-        if plan.publish[..at].iter().any(|earlier| publish::overlap(earlier, port)) {
+    for (at, port) in network.publish.iter().enumerate() {
+        if network.publish[..at].iter().any(|earlier| overlap(earlier, port)) {
             return Err(Error::PortOfGuest {
                 port: name(port),
                 guest: "this guest itself".to_owned(),
             });
         }
     }
-    for other in link::all(socket)?.iter().filter(|link| link.name != plan.host_if) {
+    for other in link::all(socket)?.iter().filter(|link| link.name != network.host_if) {
         let Some((instance, context)) = guest_of(&other.name) else { continue };
         let Published { ports, .. } = other.published();
         if let Some(port) =
-            plan.publish.iter().find(|port| ports.iter().any(|taken| publish::overlap(taken, port)))
+            network.publish.iter().find(|port| ports.iter().any(|taken| overlap(taken, port)))
         {
             return Err(Error::PortOfGuest {
                 port: name(port),
@@ -39,7 +40,7 @@ pub fn check(socket: &Socket, plan: &Network) -> Result<(), Error> {
             });
         }
     }
-    plan.publish.iter().try_for_each(|port| probe(port, plan.guest_v6.is_some()))
+    network.publish.iter().try_for_each(|port| probe(port, network.guest_v6.is_some()))
 }
 
 fn name(port: &Publish) -> String {

@@ -21,8 +21,8 @@ pub struct Published {
 }
 
 impl Published {
-    pub fn of(plan: &Network) -> Self {
-        Self { v4: Some(plan.guest_v4), v6: plan.guest_v6, ports: plan.publish.clone() }
+    pub fn of(network: &Network) -> Self {
+        Self { v4: Some(network.guest_v4), v6: network.guest_v6, ports: network.publish.clone() }
     }
 
     /// The alias; empty without ports.

@@ -8,26 +8,26 @@ use crate::record::Network;
 /// A systemd.network file for `eth0` (networkd of systemd 247 and newer): the same addresses and routes, and nothing else.
 ///
 /// Lay it over as /run/systemd/network/10-holm.network; a guest's own file of that name in /etc wins.
-pub fn networkd_unit(plan: &Network) -> String {
-    let v4 = plan.guest_v4;
+pub fn networkd_unit(network: &Network) -> String {
+    let v4 = network.guest_v4;
     let mut text = format!(
         "# Written by Holm at every start.\n[Match]\nName=eth0\n\n[Link]\nMTUBytes={}\n\n[Network]\nDescription=Holm guest\nDHCP=no\n\
          IPv6AcceptRA=no\nIPv6DuplicateAddressDetection=0\nLLMNR=no\nMulticastDNS=no\nLLDP=no\nKeepConfiguration=yes\n",
-        plan.mtu
+        network.mtu
     );
-    for server in &plan.dns {
+    for server in &network.dns {
         let _ = writeln!(text, "DNS={server}");
     }
     let _ = write!(
         text,
         "\n[Address]\nAddress={v4}/32\n\n[Route]\nDestination={0}/32\nScope=link\n\n[Route]\nGateway={0}\nGatewayOnLink=yes\n",
-        plan.gateway_v4
+        network.gateway_v4
     );
-    if let Some(v6) = plan.guest_v6 {
+    if let Some(v6) = network.guest_v6 {
         let _ = write!(
             text,
             "\n[Address]\nAddress={v6}/128\nDuplicateAddressDetection=none\n\n[Route]\nGateway={}\nGatewayOnLink=yes\n",
-            plan.gateway_v6
+            network.gateway_v6
         );
     }
     text

@@ -1,0 +1,42 @@
+//! Addresses and names that follow from an instance number and a context id.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::record::Network;
+
+/// Where a guest's IPv4 default route leads: the host's end of its interface, the same in every guest.
+pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
+/// Where a guest's IPv6 default route leads.
+pub const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+/// The highest context id that has addresses.
+pub const ADDRESS_MAX: u32 = 1023;
+
+/// Interface groups of all guests of all instances: rules tell a guest's interface by them.
+pub(super) const GROUP_OPEN: u32 = 0x686f;
+/// Those that neither reach nor are reached by other guests.
+pub(super) const GROUP_ALONE: u32 = 0x6861;
+
+/// Name of the host's end of a guest's interface.
+pub(super) fn host_interface(instance: u8, context: u32) -> String {
+    format!("{}{context}", host_prefix(instance))
+}
+
+/// What the names of an instance's interfaces begin with.
+pub(super) fn host_prefix(instance: u8) -> String {
+    format!("h{instance}-")
+}
+
+/// The pool of an instance: its first IPv4 address (of a /16) and IPv6 address (of a /64).
+pub(super) fn pool(instance: u8) -> (Ipv4Addr, Ipv6Addr) {
+    (
+        Ipv4Addr::new(10, 96 + instance, 0, 0),
+        Ipv6Addr::new(0xfd00, 0x686f, 0x6c6d, instance.into(), 0, 0, 0, 0),
+    )
+}
+
+impl Network {
+    /// The group of the guest's interface.
+    pub(super) fn group(&self) -> u32 {
+        if self.peers { GROUP_OPEN } else { GROUP_ALONE }
+    }
+}

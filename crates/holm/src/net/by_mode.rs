@@ -1,0 +1,91 @@
+//! A guest's network by its mode: the one place that knows which mode does what.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use super::error::Error;
+use super::host::Host;
+use super::mode::{Files, Mode};
+use super::none::None;
+use super::private::{self, Private};
+use super::{dns, plan as addresses};
+use crate::config::{Net, NetMode};
+use crate::record::Network;
+
+fn of(network: &Network) -> &'static dyn Mode {
+    match network.mode {
+        NetMode::Private => &Private,
+        NetMode::None => &None,
+        NetMode::Host => &Host,
+    }
+}
+
+/// Plans a guest's network and checks that its published ports are free.
+///
+/// `instance` is 1 to 27. The resolvers, the uplink's MTU and whether there is IPv6 are the host's of this moment.
+pub fn plan(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
+    let mut network = addresses::addresses(instance, context, net)?;
+    network.dns = if net.dns.is_empty() { dns::host_servers() } else { net.dns.clone() };
+    of(&network).settle(&mut network, net)?;
+    Ok(network)
+}
+
+/// Whether the guest has a network namespace of its own; without, it shares the host's.
+pub fn has_own_namespace(network: &Network) -> bool {
+    of(network).has_own_namespace()
+}
+
+/// Whether a veth pair leads into the guest's network namespace, which [`attach`] then needs and the
+/// ruleset guards.
+pub fn has_veth(network: &Network) -> bool {
+    of(network).has_veth()
+}
+
+/// Makes the host's side of a guest's network; `netns` is the guest's network namespace.
+///
+/// Called while the guest's init waits. Leaves nothing behind when it fails.
+pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
+    of(network).attach(network, netns)
+}
+
+/// Makes the guest's side of its network.
+///
+/// The calling thread must be in the guest's network namespace.
+pub fn configure_inside(network: &Network) -> Result<(), Error> {
+    of(network).configure_inside(network)
+}
+
+/// Whether the host's side of a guest's network is in this network namespace.
+pub fn is_attached(network: &Network) -> Result<bool, Error> {
+    of(network).is_attached(network)
+}
+
+/// Removes what [`attach`] made; succeeds when there is nothing.
+pub fn detach(network: &Network) -> Result<(), Error> {
+    of(network).detach(network)
+}
+
+/// Removes what a guest may have left of which only the context id is known; succeeds when there is nothing.
+pub fn detach_unrecorded(instance: u8, context: u32) -> Result<(), Error> {
+    private::detach(instance, context)
+}
+
+/// Ends the network of a guest whose processes are all dead.
+pub fn end(network: &Network) -> Result<(), Error> {
+    of(network).end(network)
+}
+
+/// Removes everything that an instance without running guests has on the host.
+pub fn destroy_instance(instance: u8) -> Result<(), Error> {
+    private::destroy(instance)
+}
+
+/// The files that tell a guest about its network.
+pub fn files(network: &Network) -> Files {
+    of(network).files(network)
+}
+
+/// The socket on which the monitor hears the guest ask for its network by DHCP, router solicitation and
+/// `DHCPv6`, if it is to answer; what it offers is [`Network::lease`].
+pub fn responder(network: &Network) -> Result<Option<OwnedFd>, Error> {
+    of(network).responder(network)
+}

@@ -1,0 +1,71 @@
+//! What a mode of `net.mode` decides.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use super::dns;
+use super::error::Error;
+use crate::config::Net;
+use crate::record::Network;
+
+/// What one mode does for a guest at each point of its run. What is written here is what a mode does
+/// that has nothing of its own to do there.
+pub trait Mode {
+    /// Whether the guest has a network namespace of its own; without, it shares the host's.
+    fn has_own_namespace(&self) -> bool {
+        true
+    }
+
+    /// Whether a veth pair leads into the guest, which the ruleset guards.
+    fn has_veth(&self) -> bool {
+        false
+    }
+
+    /// Completes a plan with what depends on the host, and checks it.
+    fn settle(&self, _network: &mut Network, _settings: &Net) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Makes the host's side, while the guest's init waits; leaves nothing behind when it fails.
+    fn attach(&self, _network: &Network, _netns: BorrowedFd<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Makes the guest's side, in the guest's network namespace.
+    fn configure_inside(&self, _network: &Network) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Whether the host's side is in this network namespace.
+    fn is_attached(&self, _network: &Network) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// Takes the host's side away again.
+    fn detach(&self, _network: &Network) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Takes away what does not go by itself when the guest's last process ends.
+    fn end(&self, _network: &Network) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The files that tell the guest about its network.
+    fn files(&self, network: &Network) -> Files {
+        Files { resolv_conf: Some(dns::render(&network.dns)), networkd: None }
+    }
+
+    /// The socket on which the monitor hears the guest ask for its network.
+    fn responder(&self, _network: &Network) -> Result<Option<OwnedFd>, Error> {
+        Ok(None)
+    }
+}
+
+/// Files that tell a guest about its network, written at each start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Files {
+    /// Text of /etc/resolv.conf.
+    pub resolv_conf: Option<String>,
+    /// Text of a systemd.network file for systemd-networkd.
+    pub networkd: Option<String>,
+}

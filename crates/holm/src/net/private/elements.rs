@@ -1,0 +1,263 @@
+//! The elements of an instance's nftables table: published ports, straight to the kernel.
+
+use std::net::IpAddr;
+
+use rustix::io::Errno;
+
+use super::ruleset::table;
+use crate::config::{Proto, Publish};
+use crate::net::addresses::host_prefix;
+use crate::net::error::Error;
+use crate::net::link;
+use crate::net::netlink::{Attributes, Batch, CREATE, DUMP, Socket, find};
+use crate::net::published::Published;
+use crate::record::Network;
+
+/// `nfgenmsg` of family `inet`.
+pub const INET: [u8; 4] = [1, 0, 0, 0];
+// Message types: subsystem 10 in the high byte.
+const NEWSETELEM: u16 = 0x0a0c;
+const GETSETELEM: u16 = 0x0a0d;
+const DELSETELEM: u16 = 0x0a0e;
+
+pub const LIST_TABLE: u16 = 1;
+const LIST_SET: u16 = 2;
+const LIST_ELEMENTS: u16 = 3;
+const LIST_ELEM: u16 = 1;
+const ELEM_KEY: u16 = 1;
+const ELEM_DATA: u16 = 2;
+const DATA_VALUE: u16 = 1;
+
+/// All sets and maps of the table.
+const SETS: [&str; 6] =
+    ["tcp_udp_4", "tcp_udp_4_at", "tcp_udp_6", "tcp_udp_6_at", "self_4", "self_6"];
+
+/// Adds a guest's published ports to its instance's table.
+pub fn publish(route: &Socket, network: &Network) -> Result<(), Error> {
+    if network.publish.is_empty() {
+        return Ok(());
+    }
+    let netfilter = Socket::netfilter()?;
+    let elements = Published::of(network).elements();
+    match add(&netfilter, network.instance, &elements) {
+        // A guest that died without being detached had a port: `ports::check` has seen that no living one has it.
+        Err(Error::Kernel { errno: Errno::EXIST, .. }) => {
+            sweep(route, network.instance)?;
+            add(&netfilter, network.instance, &elements)
+        }
+        added => added,
+    }
+}
+
+/// Takes out of an instance's table what no interface of a guest asks for any more.
+pub fn sweep(route: &Socket, instance: u8) -> Result<(), Error> {
+    let netfilter = Socket::netfilter()?;
+    // Every guest with published ports is in here: mostly there are none.
+    if elements(&netfilter, instance, "self_4")?.is_empty() {
+        return Ok(());
+    }
+    let mut there = Vec::new();
+    for set in SETS {
+        there.extend(elements(&netfilter, instance, set)?);
+    }
+    // Asked after the elements: a guest that is being attached has its interface before its elements.
+    let wanted = wanted(route, instance)?;
+    for element in there.iter().filter(|element| !wanted.contains(element)) {
+        let deleted = netfilter.commit(|batch| {
+            element.message(batch, "withdrawing a published port", DELSETELEM, instance, false);
+        });
+        match deleted {
+            // Somebody else sweeps too.
+            Err(refused) if refused.errno != Errno::NOENT => return Err(refused.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What the interfaces of an instance's guests ask for.
+pub fn wanted(route: &Socket, instance: u8) -> Result<Vec<Element>, Error> {
+    let links = link::all(route)?;
+    let mine = links.iter().filter(|link| link.name.starts_with(&host_prefix(instance)));
+    Ok(mine.flat_map(|link| link.published().elements()).collect())
+}
+
+/// The elements of one of the table's sets; none without the table.
+fn elements(netfilter: &Socket, instance: u8, set: &'static str) -> Result<Vec<Element>, Error> {
+    let mut batch = Batch::default();
+    batch
+        .message("reading the published ports", GETSETELEM, DUMP, &INET)
+        .text(LIST_TABLE, &table(instance))
+        .text(LIST_SET, set);
+    let mut found = Vec::new();
+    match netfilter.ask(&batch, |_, payload| {
+        let list = payload.get(4..).and_then(|attributes| find(attributes, LIST_ELEMENTS));
+        found.extend(
+            Attributes(list.unwrap_or_default())
+                .filter_map(|(_, element)| Element::parse(set, element)),
+        );
+    }) {
+        Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
+        _ => Ok(found),
+    }
+}
+
+/// Adds elements in one transaction.
+pub fn add(netfilter: &Socket, instance: u8, elements: &[Element]) -> Result<(), Error> {
+    if elements.is_empty() {
+        return Ok(());
+    }
+    Ok(netfilter.commit(|batch| {
+        for element in elements {
+            element.message(batch, "publishing a port", NEWSETELEM, instance, true);
+        }
+    })?)
+}
+
+/// An element of one of the table's maps or sets, in the kernel's own form: every part padded to four bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Element {
+    set: &'static str,
+    key: Vec<u8>,
+    data: Vec<u8>,
+}
+
+impl Element {
+    fn parse(set: &'static str, element: &[u8]) -> Option<Self> {
+        let value = |kind| find(find(element, kind)?, DATA_VALUE).map(<[u8]>::to_vec);
+        Some(Self { set, key: value(ELEM_KEY)?, data: value(ELEM_DATA).unwrap_or_default() })
+    }
+
+    fn message(
+        &self,
+        batch: &mut Batch,
+        what: &'static str,
+        kind: u16,
+        instance: u8,
+        with_data: bool,
+    ) {
+        batch
+            .message(what, kind, if with_data { CREATE } else { 0 }, &INET)
+            .text(LIST_TABLE, &table(instance))
+            .text(LIST_SET, self.set)
+            .nest(LIST_ELEMENTS, |batch| {
+                batch.nest(LIST_ELEM, |batch| {
+                    batch.nest(ELEM_KEY, |batch| {
+                        batch.attr(DATA_VALUE, &self.key);
+                    });
+                    if with_data && !self.data.is_empty() {
+                        batch.nest(ELEM_DATA, |batch| {
+                            batch.attr(DATA_VALUE, &self.data);
+                        });
+                    }
+                });
+            });
+    }
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+fn padded_port(port: u16) -> [u8; 4] {
+    let [high, low] = port.to_be_bytes();
+    [high, low, 0, 0]
+}
+
+impl Published {
+    /// What the table holds for these ports.
+    fn elements(&self) -> Vec<Element> {
+        let mut elements: Vec<Element> =
+            self.ports.iter().flat_map(|port| self.of_port(port)).collect();
+        if !elements.is_empty() {
+            for guest in self.guests() {
+                let (set, octets) =
+                    (if guest.is_ipv4() { "self_4" } else { "self_6" }, octets(guest));
+                elements.push(Element {
+                    set,
+                    key: [octets.clone(), octets].concat(),
+                    data: Vec::new(),
+                });
+            }
+        }
+        elements
+    }
+
+    fn of_port(&self, port: &Publish) -> Vec<Element> {
+        let number: u8 = match port.proto {
+            Proto::Tcp => 6,
+            Proto::Udp => 17,
+        };
+        let plain = [[number, 0, 0, 0], padded_port(port.host_port)].concat();
+        let on = port.host_ip.filter(|ip| !ip.is_unspecified());
+        self.guests()
+            .filter(|guest| port.host_ip.is_none_or(|ip| ip.is_ipv4() == guest.is_ipv4()))
+            .map(|guest| {
+                let set = match (guest.is_ipv4(), on.is_some()) {
+                    (true, false) => "tcp_udp_4",
+                    (true, true) => "tcp_udp_4_at",
+                    (false, false) => "tcp_udp_6",
+                    (false, true) => "tcp_udp_6_at",
+                };
+                let key = [on.map(octets).unwrap_or_default(), plain.clone()].concat();
+                let data = [octets(guest), padded_port(port.guest_port).to_vec()].concat();
+                Element { set, key, data }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ports::decode;
+
+    #[test]
+    fn elements_have_the_kernels_form() {
+        let ports = decode("8080:80/tcp 127.0.0.1:53:5353/udp");
+        let published = Published { v4: Some("10.97.0.1".parse().unwrap()), v6: None, ports };
+        let elements = published.elements();
+        assert_eq!(
+            elements[0],
+            Element {
+                set: "tcp_udp_4",
+                key: vec![6, 0, 0, 0, 0x1f, 0x90, 0, 0],
+                data: vec![10, 97, 0, 1, 0, 80, 0, 0]
+            }
+        );
+        assert_eq!(elements[1].set, "tcp_udp_4_at");
+        assert_eq!(elements[1].key, [127, 0, 0, 1, 17, 0, 0, 0, 0, 53, 0, 0]);
+        assert_eq!(
+            elements[2],
+            Element { set: "self_4", key: vec![10, 97, 0, 1, 10, 97, 0, 1], data: vec![] }
+        );
+        assert_eq!(elements.len(), 3);
+    }
+
+    #[test]
+    fn both_families_unless_an_address_says_which() {
+        let ports = decode("80:80/tcp 0.0.0.0:81:81/tcp [::]:82:82/tcp [fd00::9]:83:83/tcp");
+        let published = Published {
+            v4: Some("10.97.0.1".parse().unwrap()),
+            v6: Some("fd00::1".parse().unwrap()),
+            ports,
+        };
+        let mut sets: Vec<_> = published.elements().iter().map(|element| element.set).collect();
+        sets.sort_unstable();
+        assert_eq!(
+            sets,
+            [
+                "self_4",
+                "self_6",
+                "tcp_udp_4",
+                "tcp_udp_4",
+                "tcp_udp_6",
+                "tcp_udp_6",
+                "tcp_udp_6_at"
+            ]
+        );
+    }
+}

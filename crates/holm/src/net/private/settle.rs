@@ -1,0 +1,32 @@
+//! What the plan of a private guest needs from the host.
+
+use super::super::error::Error;
+use super::super::netlink::Socket;
+use super::super::plan::MTU_DEFAULT;
+use super::super::published::{ALIAS_MAX, Published};
+use super::super::{ports, route};
+use crate::config::Net;
+use crate::record::Network;
+
+/// Below this there is no IPv6 (RFC 8200), bytes.
+const MTU_MIN: u32 = 1280;
+
+/// Adds MTU and published ports to a plan, and checks that the ports are free.
+pub fn settle(network: &mut Network, net: &Net) -> Result<(), Error> {
+    network.publish.clone_from(&net.publish);
+    let socket = Socket::route()?;
+    network.mtu = route::uplink_mtu(&socket)?.unwrap_or(MTU_DEFAULT).clamp(MTU_MIN, 65535);
+    if !has_ipv6() {
+        network.guest_v6 = None;
+    }
+    let length = Published::of(network).alias().len();
+    if length > ALIAS_MAX {
+        return Err(Error::TooManyPorts { length });
+    }
+    ports::check(&socket, network)
+}
+
+fn has_ipv6() -> bool {
+    std::fs::read("/proc/sys/net/ipv6/conf/default/disable_ipv6")
+        .is_ok_and(|text| text.starts_with(b"0"))
+}

@@ -1,0 +1,114 @@
+//! An instance's nftables table: written once per boot by the `nft` program, and deleted.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::elements::{INET, LIST_TABLE, add, wanted};
+use super::ruleset::{MARK, mark, ruleset, table};
+use crate::net::error::Error;
+use crate::net::netlink::{Batch, Socket, find};
+
+/// Whether the instance's table is there with this mark.
+fn is_current(netfilter: &Socket, instance: u8, mark: &str) -> Result<bool, Error> {
+    const GETTABLE: u16 = 0x0a01;
+    const TABLE_NAME: u16 = 1;
+    const TABLE_USERDATA: u16 = 6;
+    let mut batch = Batch::default();
+    batch
+        .message("looking for the nftables table", GETTABLE, 0, &INET)
+        .text(TABLE_NAME, &table(instance));
+    let mut current = false;
+    match netfilter.ask(&batch, |_, payload| {
+        let comment = payload
+            .get(4..)
+            .and_then(|attributes| find(attributes, TABLE_USERDATA))
+            .unwrap_or_default();
+        current = comment.windows(mark.len()).any(|bytes| bytes == mark.as_bytes());
+    }) {
+        Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
+        _ => Ok(current),
+    }
+}
+
+/// Whether the instance's table is there, of whichever Holm.
+pub fn is_there(instance: u8) -> Result<bool, Error> {
+    is_current(&Socket::netfilter()?, instance, MARK)
+}
+
+/// Makes the instance's table where it is missing or different, with the published ports of all its guests.
+pub fn ensure(route: &Socket, instance: u8, resolver: Option<Ipv4Addr>) -> Result<(), Error> {
+    let rules = ruleset(instance, resolver);
+    let mark = mark(&rules);
+    let netfilter = Socket::netfilter()?;
+    if is_current(&netfilter, instance, &mark)? {
+        return Ok(());
+    }
+    let _lock = lock(instance)?;
+    if is_current(&netfilter, instance, &mark)? {
+        return Ok(());
+    }
+    let table = table(instance);
+    run(
+        &table,
+        &format!(
+            "table inet {table}\ndelete table inet {table}\ntable inet {table} {{\n  comment \"{mark}\"{rules}}}\n"
+        ),
+    )?;
+    // Guests that run already, after somebody flushed the rules or a newer Holm changed them.
+    add(&netfilter, instance, &wanted(route, instance)?)
+}
+
+/// Deletes the instance's table, if there is one.
+pub fn delete(instance: u8) -> Result<(), Error> {
+    const DELTABLE: u16 = 0x0a02;
+    let deleted = Socket::netfilter()?.commit(|batch| {
+        batch
+            .message("deleting the nftables table", DELTABLE, 0, &INET)
+            .text(LIST_TABLE, &table(instance));
+    });
+    match deleted {
+        Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Serialises those who make an instance's table.
+fn lock(instance: u8) -> Result<File, Error> {
+    let folder = PathBuf::from(format!("/run/holm/{instance}"));
+    let path = folder.join("net.lock");
+    fs::create_dir_all(&folder)
+        .and_then(|()| File::create(&path))
+        .and_then(|file| {
+            flock(&file, FlockOperation::LockExclusive).map(|()| file).map_err(io::Error::from)
+        })
+        .map_err(|source| Error::Lock { path, source })
+}
+
+fn run(table: &str, script: &str) -> Result<(), Error> {
+    let mut child = Command::new("nft")
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(Error::NftMissing)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A nft that ended early says why on its standard error.
+        let _ = stdin.write_all(script.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(Error::NftMissing)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Error::Nft {
+        table: table.to_owned(),
+        said: said.lines().next().unwrap_or("nothing").to_owned(),
+    })
+}

@@ -1,0 +1,149 @@
+//! The veth pair of a private guest: its messages, on the host's side and inside.
+
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::io::Errno;
+
+use crate::net::link;
+use crate::net::netlink::{Batch, CREATE, EXCL, Refused, Socket};
+use crate::net::published::Published;
+use crate::net::route::{add_address, add_route};
+use crate::net::uapi::{
+    AF_INET, AF_INET6, IFF_UP, IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_GROUP, IFLA_IFALIAS, IFLA_IFNAME,
+    IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NET_NS_FD, IFLA_NUM_RX_QUEUES,
+    IFLA_NUM_TX_QUEUES, RTM_NEWLINK, RTM_SETLINK, VETH_INFO_PEER,
+};
+use crate::record::Network;
+
+const MAKING: &str = "making the interface pair";
+
+impl Refused {
+    /// Whether the pair could not be made because its name or index is taken.
+    pub fn is_duplicate(&self) -> bool {
+        self.what == MAKING && matches!(self.errno, Errno::EXIST | Errno::BUSY)
+    }
+}
+
+/// Turns off the kernel's own link-local address: ours is set explicitly, at once usable.
+fn no_generated_address(batch: &mut Batch, route_localnet: bool, v6: bool) {
+    const INET_CONF: u16 = 1;
+    const ROUTE_LOCALNET: u16 = 26;
+    const ADDR_GEN_MODE: u16 = 8;
+    const MODE_NONE: u8 = 1;
+    batch.nest(IFLA_AF_SPEC, |batch| {
+        if route_localnet {
+            batch.nest(AF_INET.into(), |batch| {
+                batch.nest(INET_CONF, |batch| {
+                    batch.number(ROUTE_LOCALNET, 1);
+                });
+            });
+        }
+        if v6 {
+            batch.nest(AF_INET6.into(), |batch| {
+                batch.attr(ADDR_GEN_MODE, &[MODE_NONE]);
+            });
+        }
+    });
+}
+
+/// Makes the pair, the host's addresses on it and the routes to the guest, in one exchange with the kernel.
+pub fn create(
+    socket: &Socket,
+    network: &Network,
+    netns: BorrowedFd<'_>,
+    route_localnet: bool,
+) -> Result<(), Refused> {
+    let mut batch = Batch::default();
+    let index = network.host_index();
+    batch
+        .message(MAKING, RTM_NEWLINK, CREATE | EXCL, &link::header(index, 0))
+        .text(IFLA_IFNAME, &network.host_if)
+        .number(IFLA_MTU, network.mtu)
+        .attr(IFLA_ADDRESS, &network.host_mac())
+        .number(IFLA_GROUP, network.group())
+        .number(IFLA_NUM_TX_QUEUES, 1)
+        .number(IFLA_NUM_RX_QUEUES, 1)
+        .nest(IFLA_LINKINFO, |batch| {
+            batch.attr(IFLA_INFO_KIND, b"veth").nest(IFLA_INFO_DATA, |batch| {
+                batch.nest(VETH_INFO_PEER, |batch| {
+                    batch
+                        .raw(&link::header(network.guest_index(), 0))
+                        .text(IFLA_IFNAME, "eth0")
+                        .number(IFLA_MTU, network.mtu)
+                        .attr(IFLA_ADDRESS, &network.guest_mac())
+                        .number(IFLA_NUM_TX_QUEUES, 1)
+                        .number(IFLA_NUM_RX_QUEUES, 1)
+                        .number(IFLA_NET_NS_FD, netns.as_raw_fd().cast_unsigned());
+                });
+            });
+        });
+    batch.message("setting up the host's interface", RTM_SETLINK, 0, &link::header(index, 0));
+    if !network.publish.is_empty() {
+        batch.text(IFLA_IFALIAS, &Published::of(network).alias());
+    }
+    no_generated_address(&mut batch, route_localnet, network.guest_v6.is_some());
+    batch.message(
+        "switching on the host's interface",
+        RTM_SETLINK,
+        0,
+        &link::header(index, IFF_UP),
+    );
+    add_address(
+        &mut batch,
+        "setting the gateway's IPv4 address",
+        index,
+        network.gateway_v4.into(),
+        32,
+    );
+    add_route(
+        &mut batch,
+        "routing the guest's IPv4 address",
+        index,
+        Some(network.guest_v4.into()),
+        None,
+    );
+    if let Some(guest_v6) = network.guest_v6 {
+        add_address(
+            &mut batch,
+            "setting the gateway's IPv6 address",
+            index,
+            network.gateway_v6.into(),
+            64,
+        );
+        add_route(
+            &mut batch,
+            "routing the guest's IPv6 address",
+            index,
+            Some(guest_v6.into()),
+            None,
+        );
+    }
+    socket.execute(&mut batch)
+}
+
+/// Addresses and routes of `eth0`, in the guest's namespace.
+pub fn configure(batch: &mut Batch, network: &Network) {
+    let index = network.guest_index();
+    if network.guest_v6.is_some() {
+        batch.message("setting up eth0", RTM_SETLINK, 0, &link::header(index, 0));
+        no_generated_address(batch, false, true);
+    }
+    batch.message("switching on eth0", RTM_SETLINK, 0, &link::header(index, IFF_UP));
+    let (gateway_v4, gateway_v6): (IpAddr, IpAddr) =
+        (network.gateway_v4.into(), network.gateway_v6.into());
+    add_address(batch, "setting eth0's IPv4 address", index, network.guest_v4.into(), 32);
+    add_route(batch, "routing to the IPv4 gateway", index, Some(gateway_v4), None);
+    add_route(batch, "setting the IPv4 default route", index, None, Some(gateway_v4));
+    if let Some(guest_v6) = network.guest_v6 {
+        add_address(
+            batch,
+            "setting eth0's link-local address",
+            index,
+            network.guest_link_local().into(),
+            64,
+        );
+        add_address(batch, "setting eth0's IPv6 address", index, guest_v6.into(), 128);
+        add_route(batch, "setting the IPv6 default route", index, None, Some(gateway_v6));
+    }
+}

@@ -1,0 +1,119 @@
+//! Addresses and routes: the messages that set them, and the way to the outside.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use rustix::io::Errno;
+
+use super::link;
+use super::netlink::{Attributes, Batch, CREATE, EXCL, Refused, Socket, number};
+use super::uapi::{AF_INET, AF_INET6, RTM_GETROUTE, RTM_NEWADDR, RTM_NEWROUTE};
+
+fn family(address: IpAddr) -> u8 {
+    if address.is_ipv4() { AF_INET } else { AF_INET6 }
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+fn full_length(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+/// An address on a link, without duplicate address detection: nobody else is on the wire.
+pub fn add_address(batch: &mut Batch, what: &'static str, index: u32, address: IpAddr, prefix: u8) {
+    const IFA_ADDRESS: u16 = 1;
+    const IFA_LOCAL: u16 = 2;
+    const IFA_F_NODAD: u8 = 2;
+    const SCOPE_LINK: u8 = 253;
+    let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    let flags = if address.is_ipv6() { IFA_F_NODAD } else { 0 };
+    let mut header =
+        [family(address), prefix, flags, if link_local { SCOPE_LINK } else { 0 }, 0, 0, 0, 0];
+    header[4..].copy_from_slice(&index.to_ne_bytes());
+    let octets = octets(address);
+    batch
+        .message(what, RTM_NEWADDR, CREATE | EXCL, &header)
+        .attr(IFA_LOCAL, &octets)
+        .attr(IFA_ADDRESS, &octets);
+}
+
+/// A route through a link: to one address directly, or (`to` is `None`) everything by `gateway`.
+pub fn add_route(
+    batch: &mut Batch,
+    what: &'static str,
+    index: u32,
+    to: Option<IpAddr>,
+    gateway: Option<IpAddr>,
+) {
+    const RTA_DST: u16 = 1;
+    const RTA_OIF: u16 = 4;
+    const RTA_GATEWAY: u16 = 5;
+    const TABLE_MAIN: u8 = 254;
+    const PROTO_STATIC: u8 = 4;
+    const SCOPE_LINK: u8 = 253;
+    const UNICAST: u8 = 1;
+    const ONLINK: u32 = 4;
+    let Some(address) = to.or(gateway) else { return };
+    let length = to.map_or(0, full_length);
+    let scope = if gateway.is_none() && address.is_ipv4() { SCOPE_LINK } else { 0 };
+    let mut header =
+        [family(address), length, 0, 0, TABLE_MAIN, PROTO_STATIC, scope, UNICAST, 0, 0, 0, 0];
+    if gateway.is_some() {
+        header[8..].copy_from_slice(&ONLINK.to_ne_bytes());
+    }
+    batch.message(what, RTM_NEWROUTE, CREATE | EXCL, &header).number(RTA_OIF, index);
+    if let Some(to) = to {
+        batch.attr(RTA_DST, &octets(to));
+    }
+    if let Some(gateway) = gateway {
+        batch.attr(RTA_GATEWAY, &octets(gateway));
+    }
+}
+
+/// MTU of the interface that leads outside, bytes; `None` without a route there.
+pub fn uplink_mtu(socket: &Socket) -> Result<Option<u32>, Refused> {
+    // Asked of the routing table, nothing is sent: a root name server of each family, which no private route covers.
+    const OUTSIDE: [IpAddr; 2] = [
+        IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)),
+        IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30)),
+    ];
+    for address in OUTSIDE {
+        if let Some(index) = route_to(socket, address)? {
+            return link::mtu(socket, index);
+        }
+    }
+    Ok(None)
+}
+
+/// Index of the interface that packets to an address leave by; `None` without a route.
+fn route_to(socket: &Socket, address: IpAddr) -> Result<Option<u32>, Refused> {
+    const RTA_DST: u16 = 1;
+    const RTA_OIF: u16 = 4;
+    let header = [family(address), full_length(address), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let mut batch = Batch::default();
+    batch
+        .message("asking for the uplink", RTM_GETROUTE, 0, &header)
+        .attr(RTA_DST, &octets(address));
+    let mut index = None;
+    match socket.ask(&batch, |_, payload| {
+        index = Attributes(payload.get(12..).unwrap_or_default())
+            .find(|(kind, _)| *kind == RTA_OIF)
+            .and_then(|(_, value)| number(value));
+    }) {
+        Ok(()) => Ok(index),
+        Err(Refused {
+            errno:
+                Errno::NETUNREACH
+                | Errno::HOSTUNREACH
+                | Errno::AFNOSUPPORT
+                | Errno::OPNOTSUPP
+                | Errno::INVAL,
+            ..
+        }) => Ok(None),
+        Err(refused) => Err(refused),
+    }
+}

@@ -1,0 +1,27 @@
+//! Numbers of the kernel's interface for links, addresses and routes: those of linux/rtnetlink.h and of
+//! `linux/if_link.h`.
+
+pub const RTM_NEWLINK: u16 = 16;
+pub const RTM_DELLINK: u16 = 17;
+pub const RTM_GETLINK: u16 = 18;
+pub const RTM_SETLINK: u16 = 19;
+pub const RTM_NEWADDR: u16 = 20;
+pub const RTM_NEWROUTE: u16 = 24;
+pub const RTM_GETROUTE: u16 = 26;
+pub const IFLA_ADDRESS: u16 = 1;
+pub const IFLA_IFNAME: u16 = 3;
+pub const IFLA_MTU: u16 = 4;
+pub const IFLA_LINKINFO: u16 = 18;
+pub const IFLA_IFALIAS: u16 = 20;
+pub const IFLA_AF_SPEC: u16 = 26;
+pub const IFLA_GROUP: u16 = 27;
+pub const IFLA_NET_NS_FD: u16 = 28;
+pub const IFLA_EXT_MASK: u16 = 29;
+pub const IFLA_NUM_TX_QUEUES: u16 = 31;
+pub const IFLA_NUM_RX_QUEUES: u16 = 32;
+pub const IFLA_INFO_KIND: u16 = 1;
+pub const IFLA_INFO_DATA: u16 = 2;
+pub const VETH_INFO_PEER: u16 = 1;
+pub const IFF_UP: u32 = 1;
+pub const AF_INET: u8 = 2;
+pub const AF_INET6: u8 = 10;
