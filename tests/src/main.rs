@@ -15,6 +15,7 @@ mod topics;
 
 use libtest_mimic::{Conclusion, Trial};
 use options::Options;
+use std::iter::repeat_n;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -34,7 +35,8 @@ fn main() -> ExitCode {
     let listing = harness.list;
     let before = host::Snapshot::take();
 
-    let trials = topics::all().into_iter().map(|test| test.into_trial(&options)).collect();
+    let tests = topics::all().into_iter().flat_map(|test| repeat_n(test, options.repeat));
+    let trials = tests.map(|test| test.into_trial(&options)).collect();
     let tests = libtest_mimic::run(&harness, trials);
     if listing {
         return tests.exit_code();

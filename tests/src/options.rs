@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 pub const USAGE: &str = "\
 usage: holm-tests [--lane host|vm] [--holm FILE] [--import FILE] [--scratch DIR] [--fixtures DIR] [--prepare]
-                  [--slow] [FILTER...] [the options of every Rust test program]
+                  [--slow] [--repeat N] [FILTER] [the options of every Rust test program]
   --lane      where this runs: host (default), or vm, which is slow and has only what it was given
   --holm      the holm command to test (target/x86_64-unknown-linux-musl/release/holm)
   --import    the holm-import program (target/release/holm-import)
   --scratch   a folder on a real disk for Holm roots (target/test)
   --fixtures  the Holm root with the shared bases (SCRATCH/fixtures)
   --prepare   only make the shared bases that the vm lane needs
-  --slow      run also what takes minutes in this lane";
+  --slow      run also what takes minutes in this lane
+  --repeat    run each test N times";
 
 /// Where the tests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,7 @@ pub struct Options {
     pub fixtures: PathBuf,
     pub prepare: bool,
     pub slow: bool,
+    pub repeat: usize,
 }
 
 impl Options {
@@ -44,6 +46,7 @@ impl Options {
         let mut fixtures = None;
         let mut prepare = false;
         let mut slow = false;
+        let mut repeat = 1;
         let mut rest = Vec::new();
         let mut args = args.into_iter();
         while let Some(arg) = args.next() {
@@ -62,6 +65,10 @@ impl Options {
                 "--fixtures" => fixtures = Some(PathBuf::from(value()?)),
                 "--prepare" => prepare = true,
                 "--slow" => slow = true,
+                "--repeat" => {
+                    let count = value()?;
+                    repeat = count.parse().map_err(|_| format!("--repeat {count}: a number"))?;
+                }
                 _ => rest.push(arg),
             }
         }
@@ -75,6 +82,7 @@ impl Options {
             scratch,
             prepare,
             slow,
+            repeat,
         };
         if !options.holm.is_file() {
             return Err(format!("{} is not there: run make build first", options.holm.display()));

@@ -30,7 +30,6 @@ pub fn skip(reason: &str) -> ! {
 pub struct Sandbox {
     pub options: Arc<Options>,
     root: PathBuf,
-    instance: Option<u32>,
 }
 
 impl Sandbox {
@@ -48,7 +47,7 @@ impl Sandbox {
             symlink(options.fixtures.join("bases").join(base), root.join("bases").join(base))
                 .map_err(fail)?;
         }
-        Ok(Self { options: Arc::clone(options), root, instance: None })
+        Ok(Self { options: Arc::clone(options), root })
     }
 
     pub fn root(&self) -> &Path {
@@ -96,15 +95,21 @@ impl Sandbox {
         folder
     }
 
-    /// The instance number that the host gave this root, once a command has used it.
-    pub fn instance(&mut self) -> Option<u32> {
-        let mine = host::instances().into_iter().find(|(_, root)| *root == self.root);
-        self.instance = mine.map(|(number, _)| number).or(self.instance);
-        self.instance
+    /// The instance number that the host gave this root, once a command has used it; the root keeps it when /run is
+    /// wiped. None after `holm release`: the number may be another test's by then.
+    pub fn instance(&self) -> Option<u32> {
+        let taken = host::instances();
+        let link = taken.iter().find(|(_, root)| *root == self.root).map(|(number, _)| *number);
+        let kept = || {
+            let text = std::fs::read_to_string(self.root.join("instance")).ok()?;
+            let number = text.trim().parse().ok()?;
+            taken.iter().all(|(other, _)| *other != number).then_some(number)
+        };
+        link.or_else(kept)
     }
 
     /// Removes everything that stems from this root; an error says what the test itself should have removed.
-    pub fn clean_up(mut self) -> Result<(), String> {
+    pub fn clean_up(self) -> Result<(), String> {
         let instance = self.instance();
         let begin = Instant::now();
         let mut left = self.belongings(instance);

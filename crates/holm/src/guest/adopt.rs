@@ -1,5 +1,5 @@
 use super::repair::{Alive, store_state};
-use super::start::{handoff, in_monitor, own_program, responder};
+use super::start::{Post, in_monitor, responder};
 use super::{Error, Result};
 use crate::pool::{Name, Pool};
 use crate::process::{self, own_pid};
@@ -19,8 +19,8 @@ pub(super) fn adopt(pool: &Pool, name: &Name, alive: &mut Alive) -> Result<()> {
     let child = in_monitor(pool, name, |ready| {
         let console = monitor::console_of(state.init_pid, &init);
         let running = launch::Running { pid: state.init_pid, pidfd: init, console };
-        let holm = own_program()?;
-        let handoff = handoff(pool, name, &holm, &alive.cgroup, running, None, responder)?;
+        let post = Post::open(pool, name, &alive.cgroup, responder)?;
+        let handoff = post.handoff(pool, name, running, None);
         state.monitor_pid = own_pid();
         state.monitor_inode = process::inode(state.monitor_pid);
         store_state(&alive.cgroup, name, state)?;

@@ -15,7 +15,7 @@ use crate::cgroup::{GuestCgroup, Limits};
 use crate::config::{Config, Init as InitKind, Restart, Rlimit};
 use crate::disk::Layer;
 use crate::host;
-use crate::launch::{self, Init, Running, Spec, Stdio};
+use crate::launch::{self, Assembled, Init, Running, Spec, Stdio};
 use crate::monitor;
 use crate::net;
 use crate::pool::{Name, Pool};
@@ -76,8 +76,14 @@ impl<'a> Prepared<'a> {
         Ok(prepared)
     }
 
-    /// Starts init. `input` is what its standard streams are; `notify` is bound in the guest.
-    pub fn launch(&self, stdio: Stdio, notify: Option<&OwnedFd>, monitor: i32) -> Result<Running> {
+    /// Makes the guest up to its init, which waits. `stdio` is what its standard streams are; `notify` is bound in the
+    /// guest.
+    pub fn assemble(
+        &self,
+        stdio: Stdio,
+        notify: Option<&OwnedFd>,
+        monitor: i32,
+    ) -> Result<Assembled> {
         let init = self.init(stdio, notify.is_some())?;
         let needed = self.kind() == Kind::Minimal && !init.in_place;
         let minimal_init = if needed { Some(init_program(self.pool)?) } else { None };
@@ -103,7 +109,12 @@ impl<'a> Prepared<'a> {
             init,
             record: &record,
         };
-        let running = launch::launch(&spec)?;
+        Ok(launch::assemble(&spec)?)
+    }
+
+    /// Lets init run.
+    pub fn release(&self, assembled: Assembled) -> Result<Running> {
+        let running = assembled.release()?;
         if self.first && self.layer.is_kept() {
             let _ = std::fs::remove_file(self.pool.guest_dir(self.name).join(NEW));
         }

@@ -94,6 +94,7 @@ fn launch(prepared: &Prepared<'_>) -> Result<Foreground> {
         .map_err(|error| Error::io("pass on", "the standard streams", error))?;
     let terminals = terminal::standard_streams();
     drop_scheduling_boost();
-    let running = prepared.launch(Stdio::Inherit(terminals), None, own_pid())?;
+    let assembled = prepared.assemble(Stdio::Inherit(terminals), None, own_pid())?;
+    let running = prepared.release(assembled)?;
     Ok(Foreground { running, terminals, signals })
 }

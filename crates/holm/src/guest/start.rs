@@ -17,7 +17,7 @@ use super::prepare::{Prepared, fit, notify_socket, reason};
 use super::{Error, Result, configured, repaired};
 use crate::cgroup::GuestCgroup;
 use crate::disk::Layer;
-use crate::launch::{self, Stdio};
+use crate::launch::{Running, Stdio};
 use crate::monitor::{self, Handoff};
 use crate::net;
 use crate::pool::{Name, Pool};
@@ -72,51 +72,76 @@ impl<'a> Start<'a> {
     fn launch(&self, ready: &dyn Fn()) -> Result<Infallible> {
         let notify = notify_socket()?;
         let stdio = Stdio::Console { keep: self.prepared.keeps_console() };
-        let running = self.prepared.launch(stdio, Some(&notify), own_pid())?;
-        let holm = own_program()?;
+        let assembled = self.prepared.assemble(stdio, Some(&notify), own_pid())?;
+        // Before init runs: one that ends at once takes its interface along, and its end has to be noted all the same.
         let Prepared { cgroup, plan, .. } = &self.prepared;
-        let responder = responder(plan)?;
-        let handoff =
-            handoff(self.pool, self.name, &holm, cgroup, running, Some(notify), responder)?;
+        let post = Post::open(self.pool, self.name, cgroup, responder(plan)?)?;
         step::done("socket");
+        let running = self.prepared.release(assembled)?;
+        let handoff = post.handoff(self.pool, self.name, running, Some(notify));
         ready();
         Ok(monitor::become_monitor(&handoff)?)
     }
 }
 
-/// What a monitor needs, with the socket that its clients find it by.
-pub(super) fn handoff<'a>(
-    pool: &'a Pool,
-    name: &'a Name,
-    holm: &'a Path,
-    cgroup: &GuestCgroup,
-    running: launch::Running,
-    notify: Option<OwnedFd>,
+/// What a monitor needs beside the guest itself: whether that lives makes no difference any more.
+pub(super) struct Post {
+    holm: PathBuf,
+    cgroup: OwnedFd,
+    folder: OwnedFd,
+    listener: OwnedFd,
     responder: Option<(OwnedFd, Lease)>,
-) -> Result<Handoff<'a>> {
-    let run_dir = pool.guest_run_dir(name);
-    std::fs::create_dir_all(&run_dir)
-        .map_err(|error| Error::io("make the folder", &run_dir, error))?;
-    let listener = monitor::listen(&run_dir)
-        .map_err(|error| Error::io("make the monitor's socket in", &run_dir, error))?;
-    let folder = pool.guest_dir(name);
-    let open = |at: BorrowedFd<'_>, path: &Path| {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat(at, path, flags, Mode::empty())
-    };
-    Ok(Handoff {
-        name: name.as_str(),
-        root: pool.root(),
-        holm,
-        init: running.pidfd,
-        cgroup: open(cgroup.dir_fd(), Path::new("."))
-            .map_err(|errno| Error::io("open the control group of", name.as_str(), errno))?,
-        folder: open(CWD, &folder).map_err(|errno| Error::io("open", folder, errno))?,
-        listener,
-        notify,
-        console: running.console,
-        responder,
-    })
+}
+
+impl Post {
+    /// Opens all of it, and makes the socket that the monitor's clients find it by.
+    pub fn open(
+        pool: &Pool,
+        name: &Name,
+        cgroup: &GuestCgroup,
+        responder: Option<(OwnedFd, Lease)>,
+    ) -> Result<Self> {
+        let run_dir = pool.guest_run_dir(name);
+        std::fs::create_dir_all(&run_dir)
+            .map_err(|error| Error::io("make the folder", &run_dir, error))?;
+        let listener = monitor::listen(&run_dir)
+            .map_err(|error| Error::io("make the monitor's socket in", &run_dir, error))?;
+        let folder = pool.guest_dir(name);
+        let open = |at: BorrowedFd<'_>, path: &Path| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            openat(at, path, flags, Mode::empty())
+        };
+        Ok(Self {
+            holm: own_program()?,
+            cgroup: open(cgroup.dir_fd(), Path::new("."))
+                .map_err(|errno| Error::io("open the control group of", name.as_str(), errno))?,
+            folder: open(CWD, &folder).map_err(|errno| Error::io("open", folder, errno))?,
+            listener,
+            responder,
+        })
+    }
+
+    /// All that the monitor of a running guest is given.
+    pub fn handoff<'a>(
+        self,
+        pool: &'a Pool,
+        name: &'a Name,
+        running: Running,
+        notify: Option<OwnedFd>,
+    ) -> Handoff<'a> {
+        Handoff {
+            name: name.as_str(),
+            root: pool.root(),
+            holm: self.holm,
+            init: running.pidfd,
+            cgroup: self.cgroup,
+            folder: self.folder,
+            listener: self.listener,
+            notify,
+            console: running.console,
+            responder: self.responder,
+        }
+    }
 }
 
 /// The responder's socket, and what it offers a guest that asks for its network.
@@ -125,7 +150,7 @@ pub(super) fn responder(plan: &Network) -> Result<Option<(OwnedFd, Lease)>> {
 }
 
 /// The program that runs, by the path it was started from: an upgrade may have put another there by now.
-pub(super) fn own_program() -> Result<PathBuf> {
+fn own_program() -> Result<PathBuf> {
     let exe = std::env::current_exe();
     Ok(undeleted(exe.map_err(|error| Error::io("find the program of", "holm", error))?))
 }

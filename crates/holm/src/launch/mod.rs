@@ -33,9 +33,7 @@ use std::path::PathBuf;
 use holm_proto::path::NOTIFY;
 use holm_sys::process::{self as sys, Clone, Namespace, flags};
 use rustix::mount::{UnmountFlags, unmount};
-use rustix::process::{
-    Signal, WaitId, WaitIdOptions, chdir, fchdir, pidfd_send_signal, pivot_root, waitid,
-};
+use rustix::process::{chdir, fchdir, pivot_root};
 
 pub use child::{Init, Stdio};
 pub use error::Error;
@@ -100,11 +98,23 @@ pub struct Running {
     pub console: Option<OwnedFd>,
 }
 
-/// Starts a guest's init and returns when it has been executed.
+/// A guest whose init waits for its release: everything else is made. Dropped, it ends.
+#[derive(Debug)]
+pub struct Assembled(Option<Waiting>);
+
+#[derive(Debug)]
+struct Waiting {
+    pid: i32,
+    pidfd: OwnedFd,
+    launcher: ParentEnd,
+    program: String,
+}
+
+/// Clones a guest's init and makes all that it needs.
 ///
 /// The caller has one thread. On an error nothing is left of the guest but its cgroup and network
 /// interface, which the caller made or names.
-pub fn launch(spec: &Spec<'_>) -> Result<Running> {
+pub fn assemble(spec: &Spec<'_>) -> Result<Assembled> {
     let host = HostNamespaces::keep()?;
     let (launcher, guest) = channel()?;
     let program = spec.init.prepare()?;
@@ -115,19 +125,31 @@ pub fn launch(spec: &Spec<'_>) -> Result<Running> {
     host.restore()?;
     step::done("return");
     let (pid, pidfd, launcher) = result?;
-    match launcher.release(&pidfd) {
-        Ok(console) => {
-            step::done("exec");
-            Ok(Running { pid, pidfd, console })
-        }
-        Err(error) => {
-            end(&pidfd);
-            Err(match error {
-                process::Error::Exec { errno } => {
-                    Error::Exec { program: spec.init.program.clone(), errno }
-                }
+    let program = spec.init.program.clone();
+    Ok(Assembled(Some(Waiting { pid, pidfd, launcher, program })))
+}
+
+impl Assembled {
+    /// Releases init, and returns when it has been executed: it may have ended by then.
+    pub fn release(mut self) -> Result<Running> {
+        let Waiting { pid, pidfd, launcher, program } = self.0.take().expect("it waits until now");
+        match launcher.release(&pidfd) {
+            Ok(console) => {
+                step::done("exec");
+                Ok(Running { pid, pidfd, console })
+            }
+            Err(error) => Err(match launcher.give_up(&pidfd, error) {
+                process::Error::Exec { errno } => Error::Exec { program, errno },
                 other => other.into(),
-            })
+            }),
+        }
+    }
+}
+
+impl Drop for Assembled {
+    fn drop(&mut self) {
+        if let Some(waiting) = &self.0 {
+            process::end_child(&waiting.pidfd);
         }
     }
 }
@@ -155,23 +177,14 @@ fn clone_and_assemble(
     let limited = rlimits::set(Some(pid), spec.rlimits);
     drop((guest, guest_root));
     step::done("clone");
-    match limited.map_err(Error::from).and_then(|()| assemble(spec, &launcher, pid, pidfd.as_fd()))
-    {
+    match limited.map_err(Error::from).and_then(|()| furnish(spec, &launcher, pid, pidfd.as_fd())) {
         Ok(()) => Ok((pid, pidfd, launcher)),
-        Err(error) => {
-            end(&pidfd);
-            Err(launcher.reason().map_or(error, Error::from))
-        }
+        Err(error) => Err(launcher.give_up(&pidfd, error)),
     }
 }
 
-/// Ends a first process that waits for a word that will not come.
-fn end(init: &OwnedFd) {
-    let _ = pidfd_send_signal(init, Signal::KILL);
-    let _ = waitid(WaitId::PidFd(init.as_fd()), WaitIdOptions::EXITED);
-}
-
-fn assemble(spec: &Spec<'_>, launcher: &ParentEnd, pid: i32, init: BorrowedFd<'_>) -> Result<()> {
+/// Ids, mounts and network of a guest whose init waits for them.
+fn furnish(spec: &Spec<'_>, launcher: &ParentEnd, pid: i32, init: BorrowedFd<'_>) -> Result<()> {
     (spec.record)(pid).map_err(Error::Record)?;
     process::map_ids(pid, spec.ids)?;
     step::done("id-maps");

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Everything a monitor needs. No descriptor in it may lead into the guest's disk: that would keep it mounted.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Handoff<'a> {
     /// The Holm root.
     pub root: &'a Path,
     /// The `holm` program to execute when init has ended.
-    pub holm: &'a Path,
+    pub holm: PathBuf,
     /// Init's pidfd.
     pub init: OwnedFd,
     /// The guest's cgroup folder, opened for reading: `trusted.holm.ready` is set on it.

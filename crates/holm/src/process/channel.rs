@@ -1,4 +1,6 @@
+use std::cell::Cell;
 use std::io;
+use std::iter::successors;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -6,7 +8,9 @@ use holm_sys::process::exit_now;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
+use rustix::process::{
+    PidfdGetfdFlags, Signal, WaitId, WaitIdOptions, pidfd_getfd, pidfd_send_signal, waitid,
+};
 
 use super::message::{LENGTH, Message, Step};
 use super::{Error, Result};
@@ -17,6 +21,8 @@ use crate::terminal::is_master;
 pub struct ParentEnd {
     to_child: OwnedFd,
     from_child: OwnedFd,
+    /// What the child has told of its failure, once that was read.
+    failure: Cell<Option<(Step, i32)>>,
 }
 
 /// The child's end. It closes at exec, so the parent reads the end of the file when the program
@@ -33,7 +39,8 @@ pub fn channel() -> Result<(ParentEnd, ChildEnd)> {
         || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::step("make", "a pipe", errno));
     let (from_parent, to_child) = pipe()?;
     let (from_child, to_parent) = pipe()?;
-    Ok((ParentEnd { to_child, from_child }, ChildEnd { from_parent, to_parent }))
+    let parent = ParentEnd { to_child, from_child, failure: Cell::new(None) };
+    Ok((parent, ChildEnd { from_parent, to_parent }))
 }
 
 impl ChildEnd {
@@ -95,18 +102,15 @@ impl ParentEnd {
     }
 
     /// Releases the child; returns its console's master, if it offers one, when it has executed its program.
-    pub fn release(self, child: &OwnedFd) -> Result<Option<OwnedFd>> {
-        match self.send(Message::Release) {
-            Ok(()) => self.follow(child, None),
-            Err(Error::Killed) => Err(self.reason().unwrap_or(Error::Killed)),
-            Err(error) => Err(error),
-        }
+    pub fn release(&self, child: &OwnedFd) -> Result<Option<OwnedFd>> {
+        self.send(Message::Release)?;
+        self.follow(child, None)
     }
 
     /// Listens until the child has executed its program; returns the master of its console, if it offers one. For a
     /// child that waits for no release: it may be through already. With `patience` it has so long for each step: in a
     /// running guest it may be frozen, or wait for a filesystem of the guest's.
-    pub fn follow(self, child: &OwnedFd, patience: Option<Duration>) -> Result<Option<OwnedFd>> {
+    pub fn follow(&self, child: &OwnedFd, patience: Option<Duration>) -> Result<Option<OwnedFd>> {
         let mut console = None;
         loop {
             if let Some(patience) = patience {
@@ -125,16 +129,30 @@ impl ParentEnd {
         Ok(console)
     }
 
-    /// Why the child has ended before its program ran, as far as it has told. The child is dead.
+    /// Ends, after `error`, a child that has not executed its program, and returns the reason.
     ///
-    /// Whatever the parent wanted of the child fails when that has ended, so the child's own words come first.
-    pub fn reason(&self) -> Option<Error> {
-        loop {
-            match self.next().ok()?? {
-                Message::Failed { step, errno } => return Some(step.failed(errno)),
-                _ => {}
-            }
+    /// Whatever the parent wants of the child fails when that has ended, so the child's own reason comes first.
+    pub fn give_up<E>(&self, child: &OwnedFd, error: E) -> E
+    where
+        E: std::error::Error + From<Error> + 'static,
+    {
+        // One that ends loses its namespaces a moment before its end of the channel.
+        let gone = self.hung_up() || finds_no_process(&error);
+        end_child(child);
+        // Nobody can write any more, so this ends.
+        while matches!(self.next(), Ok(Some(_))) {}
+        match self.failure.get() {
+            Some((step, errno)) => step.failed(errno).into(),
+            None if gone => Error::Killed.into(),
+            None => error,
         }
+    }
+
+    /// Whether the child can say nothing more than what is still to be read.
+    fn hung_up(&self) -> bool {
+        let mut fds = [PollFd::new(&self.from_child, PollFlags::IN)];
+        let polled = retry_on_intr(|| poll(&mut fds, Some(&Timespec::default())));
+        polled.is_ok() && fds[0].revents().contains(PollFlags::HUP)
     }
 
     fn wait_for_message(&self, patience: Duration) -> Result<()> {
@@ -157,8 +175,27 @@ impl ParentEnd {
 
     /// The next message; `None` at the end of the channel.
     fn next(&self) -> Result<Option<Message>> {
-        receive(&self.from_child).map_err(unheard)
+        let message = receive(&self.from_child).map_err(unheard)?;
+        if let Some(Message::Failed { step, errno }) = message {
+            self.failure.set(Some((step, errno)));
+        }
+        Ok(message)
     }
+}
+
+/// Ends a child that waits for a message which will not come.
+pub fn end_child(child: &OwnedFd) {
+    let _ = pidfd_send_signal(child, Signal::KILL);
+    let _ = waitid(WaitId::PidFd(child.as_fd()), WaitIdOptions::EXITED);
+}
+
+/// Whether the kernel's words are that a process is not there.
+fn finds_no_process(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = successors(Some(error), |cause| cause.source());
+    causes.any(|cause| {
+        let kernel = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        kernel == Some(Errno::SRCH.raw_os_error())
+    })
 }
 
 fn unheard(errno: Errno) -> Error {
@@ -184,22 +221,33 @@ fn receive(pipe: &OwnedFd) -> rustix::io::Result<Option<Message>> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
     use super::*;
 
-    fn said(parent: &ParentEnd, child: ChildEnd, messages: &[Message]) -> Option<Error> {
-        messages.iter().for_each(|message| child.send(*message));
-        drop(child);
-        parent.reason()
+    /// The reason of a failure of the parent's with `errno`, when a child that waits has said something.
+    fn reason(says: &[Message], errno: Errno) -> String {
+        let (parent, child) = channel().unwrap();
+        says.iter().for_each(|message| child.send(*message));
+        let process =
+            Command::new("sleep").arg("1000").stdout(Stdio::from(child.to_parent)).spawn();
+        let pidfd = pidfd_open(Pid::from_child(&process.unwrap()), PidfdFlags::empty()).unwrap();
+        let error = Error::step("open the pid namespace of", "init", errno);
+        parent.give_up(&pidfd, error).to_string()
     }
 
     #[test]
-    fn the_childs_own_reason_is_found_behind_what_it_said_before() {
-        let (parent, child) = channel().unwrap();
+    fn the_reason_is_that_of_the_side_that_failed_first() {
         let failed = Message::Failed { step: Step::Network, errno: 28 };
-        let reason = said(&parent, child, &[Message::Ready, failed]).unwrap();
-        assert_eq!(reason.to_string(), "cannot make the guest's network namespace");
-        let (parent, child) = channel().unwrap();
-        assert!(said(&parent, child, &[Message::Ready]).is_none());
+        for errno in [Errno::SRCH, Errno::INVAL] {
+            let said = reason(&[Message::Ready, failed], errno);
+            assert_eq!(said, "cannot make the guest's network namespace");
+        }
+        assert_eq!(reason(&[Message::Ready], Errno::SRCH), Error::Killed.to_string());
+        let own = reason(&[Message::Ready], Errno::INVAL);
+        assert_eq!(own, "cannot open the pid namespace of init");
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod namespaces;
 pub(crate) mod rlimits;
 mod scheduling;
 
-pub(crate) use channel::{ChildEnd, ParentEnd, channel};
+pub(crate) use channel::{ChildEnd, ParentEnd, channel, end_child};
 pub(crate) use console::open_console;
 pub(crate) use credentials::GuestRoot;
 pub use error::Error;

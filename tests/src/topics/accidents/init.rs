@@ -1,6 +1,8 @@
 //! Inits that cannot start, die at once, or never get ready.
 
-use super::{changes_nothing, program, status, system, would_be_systemd};
+use super::killed::{EXECUTED, Stopped};
+use super::killed_end::kill_hard;
+use super::{changes_nothing, idle, program, status, system, would_be_systemd};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -9,6 +11,9 @@ pub const TESTS: &[Test] = &[
     test!(an_init_of_another_machine),
     test!(an_init_that_the_guest_has_broken),
     test!(an_init_that_dies_at_once),
+    test!(an_init_that_dies_before_its_monitor_watches),
+    test!(an_init_that_dies_at_once_is_started_again),
+    test!(a_first_process_that_is_killed_before_init_runs).bases(&["busybox"]),
     test!(an_init_that_never_gets_ready),
     test!(a_command_that_cannot_run),
 ];
@@ -108,6 +113,59 @@ fn an_init_that_dies_at_once(sandbox: &mut Sandbox) {
         waited.refused(&["guest box", "ended before it was ready", "holm logs box"]);
         let shown = sandbox.holm(&["status", "box"]).ok();
         assert!(shown.stdout.contains("exited with 3"), "{shown}");
+    });
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// It takes its interface and its namespaces along before the launcher has become the monitor.
+fn an_init_that_dies_before_its_monitor_watches(sandbox: &mut Sandbox) {
+    import_would_be_systemd(sandbox, "#!/bin/sh\necho last words\nexit 3\n");
+    changes_nothing(sandbox, |sandbox| {
+        let mut start = Stopped::new(sandbox, &["start", "box"], EXECUTED);
+        let link = format!("link h{}-", sandbox.instance().expect("the root is in use"));
+        sandbox.wait_for("its interface is gone", || {
+            let there = sandbox.belongings(sandbox.instance());
+            (!there.iter().any(|item| item.starts_with(&link))).then_some(())
+        });
+        let (started, said) = start.go_on(sandbox);
+        assert!(started.success(), "{said}");
+        sandbox.wait_for("its end is noted", || {
+            (status(sandbox, "box")["last"]["ended"] == "exited 3").then_some(())
+        });
+        let logs = sandbox.holm(&["logs", "box"]).ok();
+        assert!(logs.stdout.contains("last words"), "{logs}");
+    });
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn an_init_that_dies_at_once_is_started_again(sandbox: &mut Sandbox) {
+    import_would_be_systemd(sandbox, "#!/bin/sh\nexit 3\n");
+    changes_nothing(sandbox, |sandbox| {
+        sandbox.holm(&["set", "box", "restart=always"]).ok();
+        sandbox.holm(&["start", "box"]).ok();
+        sandbox.wait_for("it is started again, and again", || {
+            (status(sandbox, "box")["last"]["restarts"].as_u64()? >= 2).then_some(())
+        });
+        // It may be ending this moment, and `kill` calls the next start off.
+        sandbox.holm(&["kill", "box"]);
+        sandbox.wait_for("it stays stopped", || {
+            (status(sandbox, "box")["status"] == "stopped").then_some(())
+        });
+    });
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// What the launcher then fails at is not the reason.
+fn a_first_process_that_is_killed_before_init_runs(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    changes_nothing(sandbox, |sandbox| {
+        for step in ["id-maps", "files", "wait-for-init", "pivot", "socket"] {
+            let mut start = Stopped::new(sandbox, &["start", "box"], step);
+            kill_hard(sandbox, start.child());
+            let (ended, said) = start.go_on(sandbox);
+            assert_eq!(ended.code(), Some(125), "{step}: {said}");
+            assert!(said.contains("was killed before init ran"), "{step}: {said}");
+        }
     });
     sandbox.holm(&["rm", "box"]).ok();
 }

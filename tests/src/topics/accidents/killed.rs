@@ -1,6 +1,7 @@
 //! `holm start` and `holm run` killed with -9 at each step: the next command repairs.
 
-use std::process::{Child, Command, Stdio};
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -34,9 +35,11 @@ pub const LAUNCHING: &[&str] = &[
     "binds",
     "pivot",
     "return",
-    "exec",
     "socket",
+    EXECUTED,
 ];
+/// From here on init runs.
+pub const EXECUTED: &str = "exec";
 
 /// A command that stands still at a step.
 pub struct Stopped {
@@ -58,17 +61,14 @@ impl Stopped {
     pub fn of(sandbox: &Sandbox, command: &mut Command, step: &str) -> Self {
         let words = format!("{command:?}");
         command.env("HOLM_STOP_AT", step);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut command = command.spawn().expect("holm runs");
         let at = sandbox.wait_for("a process that stops at the step", || {
             if let Some(status) = command.try_wait().expect("our child") {
                 panic!("{words} ended with {status}, and never came to step {step}");
             }
             let id = command.id();
-            let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-            let children = children.unwrap_or_default();
-            let below = children.split_whitespace().filter_map(|pid| pid.parse().ok());
-            std::iter::once(id).chain(below).find(|&pid| is_stopped(pid))
+            std::iter::once(id).chain(children(id)).find(|&pid| is_stopped(pid))
         });
         let at = Pid::from_raw(at.cast_signed()).expect("a process id");
         Self { command, at }
@@ -78,8 +78,27 @@ impl Stopped {
         kill_process(self.at, Signal::KILL).expect("it stands still");
     }
 
+    /// The one child of the process that stopped.
+    #[track_caller]
+    pub fn child(&self) -> Pid {
+        let children = children(self.at.as_raw_nonzero().get().cast_unsigned());
+        let &[child] = &children[..] else { panic!("not one child: {children:?}") };
+        Pid::from_raw(child.cast_signed()).expect("a process id")
+    }
+
+    /// Lets it go on to its end: how it ended, and what it said.
+    #[track_caller]
+    pub fn go_on(&mut self, sandbox: &Sandbox) -> (ExitStatus, String) {
+        kill_process(self.at, Signal::CONT).expect("it stands still");
+        let status = sandbox.wait_for("the command ends", || self.try_wait());
+        let mut said = String::new();
+        let stderr = self.command.stderr.take().expect("piped");
+        { stderr }.read_to_string(&mut said).expect("text");
+        (status, said)
+    }
+
     /// How the command ended, if it has.
-    pub fn try_wait(&mut self) -> Option<std::process::ExitStatus> {
+    pub fn try_wait(&mut self) -> Option<ExitStatus> {
         self.command.try_wait().expect("our child")
     }
 
@@ -98,6 +117,11 @@ impl Drop for Stopped {
         let _ = self.command.kill();
         let _ = self.command.wait();
     }
+}
+
+fn children(id: u32) -> Vec<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+    children.unwrap_or_default().split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
 pub fn is_stopped(pid: u32) -> bool {
@@ -150,8 +174,8 @@ fn start_killed_at_each_step(sandbox: &mut Sandbox) {
         let mut stopped = Stopped::new(sandbox, &["start", "box"], step);
         stopped.kill_command();
         let _ = kill_process(stopped.at, Signal::KILL); // the same process before the fork
-        if ["exec", "socket"].contains(&step) {
-            // Init runs by now: the guest lives, and gets a monitor.
+        if step == EXECUTED {
+            // The guest lives, and gets a monitor.
             adopts(sandbox, step);
         }
         is_repaired(sandbox, &before, &format!("start killed after {step}"));

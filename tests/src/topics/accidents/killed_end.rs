@@ -4,7 +4,9 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::killed::{LAUNCHING, PREPARING, Stopped, adopts, create, is_repaired, is_stopped};
+use super::killed::{
+    EXECUTED, LAUNCHING, PREPARING, Stopped, adopts, create, is_repaired, is_stopped,
+};
 use super::{exec, pid, settled, status};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
@@ -37,7 +39,7 @@ pub(super) fn has_ended(process: Pid) -> bool {
 }
 
 /// Kills with -9, and waits until it has ended.
-fn kill_hard(sandbox: &Sandbox, process: Pid) {
+pub(super) fn kill_hard(sandbox: &Sandbox, process: Pid) {
     kill(process, Signal::KILL);
     sandbox.wait_for("it has ended", || has_ended(process).then_some(()));
 }
@@ -174,7 +176,7 @@ fn at_each_step_of_the_start_that_follows(sandbox: &mut Sandbox) {
         exec(sandbox, "box", "reboot");
         stands(sandbox, first, &what);
         kill(first, Signal::KILL);
-        if ["exec", "socket"].contains(step) {
+        if *step == EXECUTED {
             adopts(sandbox, step);
         } else {
             is_stopped_again(sandbox, &what);

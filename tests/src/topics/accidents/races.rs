@@ -5,9 +5,10 @@ use std::thread;
 use rustix::process::{Signal, kill_process};
 
 use super::killed::Stopped;
+use super::room::free_port;
 use super::{IDLE, changes_nothing, idle, pid, status};
 use crate::command::Outcome;
-use crate::host::Snapshot;
+use crate::host::{Snapshot, instances};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -139,10 +140,23 @@ fn set_against_rm_of_the_base(sandbox: &mut Sandbox) {
     sandbox.holm(&["base", "rm", "two"]).ok();
 }
 
+/// Gives a root that has not been used the lowest free instance number. Other tests get the highest: none takes this
+/// one when it is given back.
+fn take_a_low_number(sandbox: &Sandbox) -> u32 {
+    let taken = instances();
+    let is_free = |number: &u32| taken.iter().all(|(other, _)| other != number);
+    let number = (2..=27).find(is_free).expect("a free instance number");
+    std::fs::write(sandbox.root().join("instance"), format!("{number}\n")).expect("its file");
+    number
+}
+
 fn a_released_root_has_nothing_on_the_host(sandbox: &mut Sandbox) {
-    let options = ["--set", "net.mode=private", "--publish", "127.0.0.1:18079:80"];
+    let number = take_a_low_number(sandbox);
+    let publish = format!("127.0.0.1:{}:80", free_port());
+    let options = ["--set", "net.mode=private", "--publish", &publish];
     sandbox.holm(&[&["launch", "box"][..], &options, &IDLE].concat()).ok();
     let instance = sandbox.instance();
+    assert_eq!(instance, Some(number));
     sandbox.holm(&["release"]).refused(&["box", "holm stop --all"]);
     sandbox.holm(&["stop", "box"]).ok();
     let there = Snapshot::take().of(sandbox.root(), instance);

@@ -79,10 +79,14 @@ fn memory_too_small_to_start(sandbox: &mut Sandbox) {
     });
 }
 
-fn a_port_of_another(sandbox: &mut Sandbox) {
+/// A port that nobody listens on just now.
+pub(super) fn free_port() -> u16 {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = free.local_addr().expect("bound").port().to_string();
-    drop(free);
+    free.local_addr().expect("bound").port()
+}
+
+fn a_port_of_another(sandbox: &mut Sandbox) {
+    let port = free_port().to_string();
     let publish = format!("{port}:80");
     let launch = |name| {
         let words = ["launch", name, "--base", "busybox", "-p", &publish, "--", "sleep", "9999"];
