@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use holm::config;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::pool::{Name, Pool};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ impl Ready {
     pub fn wait(&self, pool: &Pool, guest: &Name) -> Result<(String, Value), Failure> {
         let name = guest.as_str();
         let Some(timeout) = self.wait else { return Ok((String::new(), json!({ "name": name }))) };
-        let ready = guest::wait_ready(pool, guest, timeout)?;
+        let ready = guest::wait_ready(&Guest::new(pool, guest), timeout)?;
         let text = if ready {
             String::new()
         } else {

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::os::fd::AsFd;
 
 use clap::Args;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::monitor::{Console, Ended, How, Left, MONITOR_SOCKET};
 
 use crate::context::{self, Context};
@@ -33,7 +33,7 @@ impl Run for Attach {
     fn run(self, context: &Context) -> Outcome {
         let pool = context.pool()?;
         let name = context::guest(&pool, &self.name)?;
-        guest::watched(&pool, &name)?;
+        guest::ensure_monitor(&Guest::new(&pool, &name))?;
         let (input, output) = (stdin(), stdout());
         let typing = !self.read_only;
         let notice = |text: String| {

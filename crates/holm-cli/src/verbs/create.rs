@@ -1,7 +1,7 @@
 //! `holm create`.
 
 use clap::Args;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::pool::Name;
 use serde_json::json;
 
@@ -35,7 +35,7 @@ impl Run for Create {
     fn run(self, context: &Context) -> Outcome {
         let name = Name::new(&self.name)?;
         let text = self.options.text(&self.command)?;
-        guest::create(&context.pool()?, &name, &text)?;
+        guest::create(&Guest::new(&context.pool()?, &name), &text)?;
         if context.json {
             term::print(&format!("{}\n", json!({ "name": name.as_str() })));
         }

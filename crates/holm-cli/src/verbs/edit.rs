@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::Args;
-use holm::{config, guest};
+use holm::config;
+use holm::guest::{self, Guest};
 
 use crate::context::{self, Context};
 use crate::failure::Failure;
@@ -31,7 +32,7 @@ impl Run for Edit {
     fn run(self, context: &Context) -> Outcome {
         let pool = context.pool()?;
         let guest = context::guest(&pool, &self.name)?;
-        let path = guest::config_path(&pool, &guest);
+        let path = Guest::new(&pool, &guest).config_path();
         let before = config::load(&path)?;
         // Beside the original, which nobody but root can reach, and with the same ending for editors.
         let draft = path.with_file_name(format!("edit-{}.toml", std::process::id()));
@@ -47,7 +48,7 @@ impl Run for Edit {
             }
             return Ok(0);
         }
-        let changed = guest::replace(&pool, &guest, &before, &after)?;
+        let changed = guest::replace(&Guest::new(&pool, &guest), &before, &after)?;
         settings::report(context, &guest, &changed);
         Ok(0)
     }

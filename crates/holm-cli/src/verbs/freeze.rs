@@ -1,7 +1,7 @@
 //! `holm freeze`.
 
 use clap::Args;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::pool::Name;
 use serde_json::json;
 
@@ -25,7 +25,7 @@ impl Run for Freeze {
     fn run(self, context: &Context) -> Outcome {
         let all = self.names.is_all();
         self.names.including_one_command().each(context, |pool, name| {
-            match guest::freeze(pool, &Name::new(name)?, true) {
+            match guest::freeze(&Guest::new(pool, &Name::new(name)?), true) {
                 // `--all` means those that run.
                 Err(error) if all && several::is_not_running(&error) => {}
                 done => done?,

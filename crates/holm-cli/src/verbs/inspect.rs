@@ -2,7 +2,7 @@
 
 use clap::Args;
 use holm::config::{self, Effective, Source};
-use holm::guest;
+use holm::guest::Guest;
 use serde_json::json;
 
 use crate::context::{self, Context};
@@ -36,7 +36,7 @@ impl Run for Inspect {
     fn run(self, context: &Context) -> Outcome {
         let pool = context.pool()?;
         let guest = context::guest(&pool, &self.name)?;
-        let path = guest::config_path(&pool, &guest);
+        let path = Guest::new(&pool, &guest).config_path();
         let text = config::load(&path)?;
         let mut all = config::effective(&text, &path.display().to_string())?;
         if let Some(key) = &self.key {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use holm::config::Signal;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::pool::Name;
 use serde_json::json;
 
@@ -35,9 +35,9 @@ impl Run for Kill {
         self.names.including_one_command().each(context, |pool, name| {
             let guest = Name::new(name)?;
             let sent = if signal == KILL {
-                guest::kill(pool, &guest)
+                guest::kill(&Guest::new(pool, &guest))
             } else {
-                guest::signal(pool, &guest, signal)
+                guest::signal(&Guest::new(pool, &guest), signal)
             };
             match sent {
                 // `--all` means those that run.

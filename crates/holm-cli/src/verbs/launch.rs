@@ -1,7 +1,7 @@
 //! `holm launch`.
 
 use clap::Args;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::pool::Name;
 
 use crate::context::Context;
@@ -35,10 +35,10 @@ impl Run for Launch {
         let name = Name::new(&self.name)?;
         let text = self.options.text(&self.command)?;
         let pool = context.pool()?;
-        guest::create(&pool, &name, &text)?;
-        if let Err(error) = guest::start(&pool, &name) {
+        guest::create(&Guest::new(&pool, &name), &text)?;
+        if let Err(error) = guest::start(&Guest::new(&pool, &name)) {
             // Nothing is left, so that the same command works once the cause is mended.
-            let _ = guest::remove(&pool, &name);
+            let _ = guest::remove(&Guest::new(&pool, &name));
             return Err(error.into());
         }
         let (text, json) = self.ready.wait(&pool, &name)?;

@@ -4,7 +4,8 @@ use std::io::stdout;
 use std::os::fd::AsFd;
 
 use clap::Args;
-use holm::{guest, monitor};
+use holm::guest::{self, Guest};
+use holm::monitor;
 
 use crate::context::{self, Context};
 use crate::failure::Failure;
@@ -39,7 +40,7 @@ impl Run for Logs {
         let name = context::guest(&pool, &self.name)?;
         let output = stdout();
         // A guest that was removed meanwhile writes no more.
-        let more = || guest::goes_on(&pool, &name).unwrap_or(false);
+        let more = || guest::goes_on(&Guest::new(&pool, &name)).unwrap_or(false);
         let logs = monitor::Logs {
             folder: &pool.guest_dir(&name),
             lines: self.lines,
@@ -50,7 +51,7 @@ impl Run for Logs {
             .map_err(|error| Failure::new(format!("cannot read the log of {name}: {error}")))?;
         if !context.quiet {
             // What the guest itself could not write into its log.
-            let (this, last) = guest::oom_kills(&pool, &name).unwrap_or_default();
+            let (this, last) = guest::oom_kills(&Guest::new(&pool, &name)).unwrap_or_default();
             for (kills, run) in [(this, "this"), (last, "the last")].iter().filter(|k| k.0 > 0) {
                 let what = format!("ran out of memory: {kills} processes killed in {run} run");
                 term::print_error(&format!("holm: guest {name} {what}\n"));

@@ -1,7 +1,7 @@
 //! `holm monitor-ended`: what a guest's monitor becomes when init has ended.
 
 use clap::Args;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::monitor::Ended;
 use holm::pool::Name;
 
@@ -24,7 +24,7 @@ impl Run for MonitorEnded {
         let ended = self.ended.join(" ");
         let ended = Ended::parse(&ended)
             .ok_or_else(|| Failure::usage(format!("{ended:?} is not how a process ends")))?;
-        guest::ended(&context.pool()?, &Name::new(&self.name)?, ended)?;
+        guest::end_of_run(&Guest::new(&context.pool()?, &Name::new(&self.name)?), ended)?;
         Ok(0)
     }
 }

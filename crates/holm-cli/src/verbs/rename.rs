@@ -1,7 +1,7 @@
 //! `holm rename`.
 
 use clap::Args;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::pool::Name;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ pub struct Rename {
 impl Run for Rename {
     fn run(self, context: &Context) -> Outcome {
         let (old, new) = (Name::new(&self.name)?, Name::new(&self.new)?);
-        guest::rename(&context.pool()?, &old, &new)?;
+        guest::rename(&Guest::new(&context.pool()?, &old), &new)?;
         if context.json {
             term::print(&format!("{}\n", json!({ "name": new.as_str() })));
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use holm::config;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::pool::Name;
 
 use super::stop;
@@ -35,12 +35,13 @@ impl Run for Restart {
         self.names.each(context, |pool, name| {
             let guest = Name::new(name)?;
             // Settings with which it could not start again leave it running.
-            guest::configured(pool, &guest)?;
-            match guest::stop(pool, &guest, stop::timeout(pool, &guest, self.timeout)) {
+            Guest::new(pool, &guest).config()?;
+            match guest::stop(&Guest::new(pool, &guest), stop::timeout(pool, &guest, self.timeout))
+            {
                 Ok(_) | Err(guest::Error::NotRunning(_)) => {}
                 Err(error) => return Err(error.into()),
             }
-            guest::start(pool, &guest)?;
+            guest::start(&Guest::new(pool, &guest))?;
             self.ready.wait(pool, &guest)
         })
     }

@@ -1,7 +1,7 @@
 //! `holm rm`.
 
 use clap::Args;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::pool::Name;
 use serde_json::json;
 
@@ -30,15 +30,15 @@ impl Run for Rm {
             let guest = Name::new(name)?;
             if self.force {
                 // Killing it first would harm a guest that then must not be removed.
-                if guest::configured(pool, &guest).is_ok_and(|(_, config)| config.protect) {
+                if Guest::new(pool, &guest).config().is_ok_and(|(_, config)| config.protect) {
                     return Err(guest::Error::Protected(guest).into());
                 }
-                match guest::kill(pool, &guest) {
+                match guest::kill(&Guest::new(pool, &guest)) {
                     Ok(()) | Err(guest::Error::NotRunning(_)) => {}
                     Err(error) => return Err(error.into()),
                 }
             }
-            guest::remove(pool, &guest)?;
+            guest::remove(&Guest::new(pool, &guest))?;
             Ok((String::new(), json!({ "name": name })))
         })
     }

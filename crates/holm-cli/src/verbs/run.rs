@@ -2,7 +2,7 @@
 
 use clap::Args;
 use holm::config;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::pool::Name;
 
 use crate::context::Context;
@@ -66,11 +66,11 @@ impl Run for RunOnce {
         // Wrong arguments are an error before a Holm root is opened.
         let ended = if self.keep {
             let text = self.options.text(&self.command)?;
-            guest::run_kept(&context.pool()?, &name, &text)?
+            guest::run_kept(&Guest::new(&context.pool()?, &name), &text)?
         } else {
             let config = config::from_changes(&self.options.changes(&self.command)?)?;
             holm::step::done("settings");
-            guest::run(&context.pool()?, &name, config)?
+            guest::run(&Guest::new(&context.pool()?, &name), config)?
         };
         Ok(status_of(ended.how))
     }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use holm::config::{self, Change, Effect};
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::pool::Name;
 
 use crate::context::Context;
@@ -35,7 +35,7 @@ impl Run for Set {
         let wanted: Result<Vec<Change>, _> =
             self.changes.iter().map(|c| Change::parse(c)).collect();
         let guest = Name::new(&self.name)?;
-        let changed = guest::set(&context.pool()?, &guest, &wanted?)?;
+        let changed = guest::set(&Guest::new(&context.pool()?, &guest), &wanted?)?;
         settings::report(context, &guest, &changed);
         Ok(0)
     }

@@ -1,7 +1,7 @@
 //! `holm start`.
 
 use clap::{ArgGroup, Args};
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::pool::{Name, Pool};
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ impl Run for Start {
 }
 
 fn start(pool: &Pool, guest: &Name, ready: &Ready, all: bool) -> Result<(String, Value), Failure> {
-    match guest::start(pool, guest) {
+    match guest::start(&Guest::new(pool, guest)) {
         // `--all` asks for a state in which all run.
         Err(guest::Error::AlreadyRunning(_)) if all => {}
         started => started?,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use holm::config::NetMode;
-use holm::guest::{self, Summary};
+use holm::guest::{self, Guest, Summary};
 use holm::monitor::{Ended, How};
 use holm::pool::Name;
 use holm::record::{LastRun, RunRecord};
@@ -30,7 +30,7 @@ impl Run for StatusOf {
         // A line between one guest's and the next one's.
         let gap = if self.names.are_several() { "\n" } else { "" };
         self.names.including_one_command().each(context, |pool, name| {
-            let guest = guest::summary(pool, &Name::new(name)?)?;
+            let guest = guest::summary(&Guest::new(pool, &Name::new(name)?))?;
             let text = format!("{}{gap}", text(&guest, context.colour).trim_end());
             Ok((text, json!(guest)))
         })

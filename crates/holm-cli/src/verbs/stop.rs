@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use holm::config;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::pool::{Name, Pool};
 use serde_json::json;
 
@@ -32,11 +32,12 @@ impl Run for Stop {
         let all = self.names.is_all();
         self.names.including_one_command().each(context, |pool, name| {
             let guest = Name::new(name)?;
-            let killed = match guest::stop(pool, &guest, timeout(pool, &guest, self.timeout)) {
-                // `--all` asks for a state in which none runs.
-                Err(error) if all && several::is_not_running(&error) => false,
-                stopped => stopped?,
-            };
+            let killed =
+                match guest::stop(&Guest::new(pool, &guest), timeout(pool, &guest, self.timeout)) {
+                    // `--all` asks for a state in which none runs.
+                    Err(error) if all && several::is_not_running(&error) => false,
+                    stopped => stopped?,
+                };
             let text =
                 if killed { format!("{name}: did not end in time, killed") } else { String::new() };
             Ok((text, json!({ "name": name, "killed": killed })))
@@ -46,6 +47,6 @@ impl Run for Stop {
 
 /// The time that was asked for, else the guest's own; a guest of one command has the usual.
 pub fn timeout(pool: &Pool, guest: &Name, asked: Option<Duration>) -> Duration {
-    let own = || guest::configured(pool, guest).map(|(_, config)| config.stop.timeout);
+    let own = || Guest::new(pool, guest).config().map(|(_, config)| config.stop.timeout);
     asked.or_else(|| own().ok()).unwrap_or(config::Stop::default().timeout)
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use holm::config::Change;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::pool::Name;
 
 use crate::context::Context;
@@ -29,7 +29,7 @@ impl Run for Unset {
     fn run(self, context: &Context) -> Outcome {
         let wanted: Vec<Change> = self.keys.iter().map(|k| Change::unset(k)).collect();
         let guest = Name::new(&self.name)?;
-        let changed = guest::set(&context.pool()?, &guest, &wanted)?;
+        let changed = guest::set(&Guest::new(&context.pool()?, &guest), &wanted)?;
         settings::report(context, &guest, &changed);
         Ok(0)
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use holm::config;
-use holm::guest;
+use holm::guest::{self, Guest};
 use holm::monitor::Ended;
 use holm::pool::Name;
 use serde_json::json;
@@ -31,7 +31,7 @@ pub struct Wait {
 impl Run for Wait {
     fn run(self, context: &Context) -> Outcome {
         self.names.each(context, |pool, name| {
-            let last = guest::wait(pool, &Name::new(name)?, self.timeout)?;
+            let last = guest::wait(&Guest::new(pool, &Name::new(name)?), self.timeout)?;
             let how = Ended::parse(&last.ended)
                 .map_or_else(|| last.ended.clone(), |e| status::how_text(e.how));
             Ok((format!("{name}: {how}"), json!({ "name": name, "last": last })))

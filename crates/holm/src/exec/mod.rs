@@ -66,7 +66,8 @@ impl Command {
 /// Runs a command in a guest with this process's standard streams; returns how it ended. A terminal of
 /// the guest's own stands for those that are terminals. The caller has one thread.
 pub fn exec(pool: &Pool, name: &Name, command: &Command) -> Result<Ended> {
-    let (cgroup, state) = guest::running(pool, name)?;
+    let guest::RunningGuest { cgroup, record: state } =
+        guest::running(&guest::Guest::new(pool, name))?;
     let signals =
         holm_sys::signal::Caught::all().map_err(|error| Error::step("catch", "signals", error))?;
     terminal::refuse_folders()

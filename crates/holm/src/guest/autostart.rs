@@ -3,8 +3,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::error::Result;
+use super::handle::Guest;
 use super::parallel::in_parallel;
-use super::{Result, configured, list};
+use super::status::list;
 use crate::pool::Pool;
 
 /// Starts the guests that have the key `autostart` and do not run: lower numbers first, equal ones at once. `start`
@@ -17,7 +19,7 @@ pub fn autostart<T: Serialize + DeserializeOwned>(
     let mut order: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for guest in list(pool)?.iter().filter(|guest| guest.state.is_none()) {
         let name = guest.name.as_str();
-        match configured(pool, &guest.name) {
+        match Guest::new(pool, &guest.name).config() {
             Ok((_, config)) => {
                 if let Some(autostart) = config.autostart {
                     order.entry(autostart.order).or_default().push(name.to_owned());

@@ -2,28 +2,32 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
-use super::folder::{ids, move_to};
-use super::prepare::{NEW, fit, limits};
-use super::{Error, Result};
+use super::directory::move_to;
+use super::error::{Error, Result};
+use super::handle::Guest;
+use super::limits::limits;
+use super::machine_id::NEW;
+use super::requirements::check_filesystem;
 use crate::Failed;
 use crate::config;
 use crate::disk::Layer;
-use crate::pool::{Name, Pool};
+use crate::pool::{self, Name};
 use crate::store;
 
 /// Makes a guest from the text of its guest.toml; it appears whole or not at all.
-pub fn create(pool: &Pool, name: &Name, text: &str) -> Result<()> {
+pub fn create(guest: &Guest<'_>, text: &str) -> Result<()> {
+    let (pool, name) = (guest.pool(), guest.name());
     let config = config::parse(text, "guest.toml")?;
     limits(&config).check_host(pool.cgroup()?.layout())?;
-    if pool.guest_dir(name).exists() {
+    if guest.dir().exists() {
         return Err(Error::Exists(name.clone()));
     }
-    fit(pool)?;
+    check_filesystem(pool)?;
     let (_base, _pin) = store::pin(pool, &Name::new(&config.base)?)?;
     pool.make_tmp()?;
     pool.clean_tmp();
     let new = pool.root().join("tmp").join(format!("new-{name}-{}", std::process::id()));
-    let made = fill(&new, text).and_then(|()| move_to(&new, &pool.guest_dir(name)));
+    let made = fill(&new, text).and_then(|()| move_to(&new, &guest.dir()));
     match made {
         Err(Error::Failed(Failed { source, .. }))
             if source.kind() == std::io::ErrorKind::AlreadyExists =>
@@ -37,9 +41,9 @@ pub fn create(pool: &Pool, name: &Name, text: &str) -> Result<()> {
         }
         Ok(()) => {}
     }
-    let _lock = pool.lock_guest(name)?;
-    if let Err(error) = ids(pool, name, config.security.nesting) {
-        let _ = fs::remove_dir_all(pool.guest_dir(name));
+    let locked = guest.lock()?;
+    if let Err(error) = locked.ids(config.security.nesting) {
+        let _ = fs::remove_dir_all(guest.dir());
         return Err(error);
     }
     Ok(())
@@ -53,7 +57,7 @@ fn fill(new: &Path, text: &str) -> Result<()> {
         .map_err(|error| Error::io("make the folder", new, error))?;
     Layer::create(new).map_err(Error::Failed)?;
     fs::write(new.join(NEW), "").map_err(|error| Error::io("write", new, error))?;
-    crate::pool::write(&new.join("guest.toml"), text)?;
+    pool::write(&new.join("guest.toml"), text)?;
     fs::File::open(new)
         .and_then(|folder| folder.sync_all())
         .map_err(|error| Error::io("write", new, error))

@@ -4,6 +4,9 @@ use std::path::Path;
 use crate::pool::Name;
 use crate::{Code, Coded, Details, Failed};
 
+/// The result of what this module does.
+pub type Result<T> = std::result::Result<T, Error>;
+
 /// What can go wrong in a guest's life.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

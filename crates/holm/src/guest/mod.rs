@@ -1,46 +1,63 @@
 //! A guest's life: made, started, stopped, started again, removed.
 //!
-//! A guest is a folder `guests/NAME`; a running guest is also a control group, which carries what the
+//! A guest is a directory `guests/NAME`; a running guest is also a control group, which carries what the
 //! host has to know about it as an extended attribute ([`crate::record::RunRecord`]). So a host that loses /run, or a
 //! monitor that is killed, loses nothing that the next command does not find again.
+//!
+//! A verb is a function in a file of its own, on a [`Guest`]. What needs the guest's lock takes a `LockedGuest`, which
+//! nothing else can make.
 
-mod adopt;
+mod at_rest;
+mod attempt;
 mod autostart;
 mod create;
-mod ended;
+mod decision;
+mod directory;
+mod end_of_run;
+mod ending;
 mod error;
-mod folder;
-mod guard;
-mod list;
+mod freeze;
+mod handle;
+mod ids;
+mod init_program;
+mod kill;
+mod limits;
+mod machine_id;
+mod monitor_process;
 mod parallel;
-mod prepare;
-mod process;
-mod ready;
+mod reconcile;
 mod release;
-mod repair;
+mod remove;
+mod rename;
+mod requirements;
+mod restart;
 mod run;
+mod running;
 mod set;
 mod signal;
 mod start;
-mod sweep;
+mod status;
+mod stop;
+mod target;
+mod wait;
 
 pub use autostart::autostart;
 pub use create::create;
-pub use ended::ended;
-pub use error::Error;
-pub use folder::{config_path, configured, remove, rename};
-pub use list::{Status, Summary, goes_on, list, names, oom_kills, summary};
+pub use end_of_run::end_of_run;
+pub use error::{Error, Result};
+pub use freeze::freeze;
+pub use handle::{Guest, LockedGuest};
+pub use kill::kill;
 pub use parallel::in_parallel;
-pub use ready::wait_ready;
+pub use reconcile::{ensure_monitor, sweep};
 pub use release::release;
-pub use repair::watched;
+pub use remove::remove;
+pub use rename::rename;
 pub use run::{run, run_kept};
+pub use running::{RunningGuest, running};
 pub use set::{Changed, replace, set};
-pub use signal::{freeze, kill, signal, stop, wait};
+pub use signal::signal;
 pub use start::start;
-pub use sweep::sweep;
-
-pub(crate) use repair::{repaired, running};
-
-/// The result of what this module does.
-pub type Result<T> = std::result::Result<T, Error>;
+pub use status::{Status, Summary, goes_on, list, names, oom_kills, summary, wait_ready};
+pub use stop::stop;
+pub use wait::wait;

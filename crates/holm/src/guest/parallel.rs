@@ -14,7 +14,7 @@ use rustix::process::{WaitId, WaitIdOptions};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Error, Result};
+use super::error::{Error, Result};
 
 /// So many at once: `stop` mostly waits, `start` mostly computes.
 const AT_ONCE: usize = 32;

@@ -1,4 +1,5 @@
-use super::{Error, Result, sweep};
+use super::error::{Error, Result};
+use super::reconcile::sweep;
 use crate::net;
 use crate::pool::Pool;
 

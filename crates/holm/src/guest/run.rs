@@ -1,74 +1,78 @@
+use holm_proto::Ended;
 use holm_sys::signal::Caught;
 
-use super::ended::note_own_end;
-use super::prepare::{Prepared, fit, reason};
-use super::start::Start;
-use super::sweep::take_ids;
-use super::{Error, Result, create, remove};
+use super::attempt::Attempt;
+use super::create::create;
+use super::decision::decide;
+use super::end_of_run::note_own_end;
+use super::error::{Error, Result};
+use super::handle::Guest;
+use super::ids::take_ids;
+use super::remove::remove;
+use super::requirements::{check_filesystem, explain};
+use super::start;
 use crate::config::Config;
 use crate::disk::Layer;
 use crate::launch::{Running, Stdio};
-use crate::pool::{Name, Pool};
 use crate::process::{drop_scheduling_boost, own_pid};
 use crate::record::LastRun;
 use crate::step;
 use crate::terminal::{self, Terminals};
-use holm_proto::Ended;
 
 /// Makes a guest for one command, waits for it and removes it; returns how it ended.
 ///
 /// Its private layer is in memory, and init dies with this process: nothing is left behind, and
 /// nothing is written. The caller has one thread.
-pub fn run(pool: &Pool, name: &Name, config: Config) -> Result<Ended> {
-    if pool.guest_dir(name).exists() {
-        return Err(Error::Exists(name.clone()));
+pub fn run(guest: &Guest<'_>, config: Config) -> Result<Ended> {
+    let pool = guest.pool();
+    if guest.dir().exists() {
+        return Err(Error::Exists(guest.name().clone()));
     }
-    fit(pool)?;
-    let nesting = config.security.nesting;
-    let first = own_pid().unsigned_abs();
-    let ids = take_ids(pool, || pool.take_ids(name, nesting, first))?;
+    check_filesystem(pool)?;
+    let ids = take_ids(guest, config.security.nesting, own_pid().unsigned_abs())?;
     step::done("ids");
-    let result = Prepared::new(pool, name, config, ids, Layer::Memory).and_then(|prepared| {
-        let ended = launch(&prepared).and_then(Foreground::wait);
+    let attempt = decide(*guest, config, ids, Layer::Memory).and_then(Attempt::begin);
+    let result = attempt.and_then(|attempt| {
+        let ended = launch(&attempt).and_then(Foreground::wait);
         step::done("command");
         if ended.is_ok() {
-            prepared.clean_up();
+            attempt.clean_up();
         } else {
-            prepared.undo();
+            attempt.undo();
         }
         step::done("clean-up");
         ended
     });
-    pool.release_ids(name, ids, None);
+    pool.release_ids(guest.name(), ids, None);
     step::done("release");
-    result.map_err(|error| reason(pool, error))
+    result.map_err(|error| explain(pool, error))
 }
 
 /// The same for a guest that stays, with what the command has changed: its private layer is on disk.
-pub fn run_kept(pool: &Pool, name: &Name, text: &str) -> Result<Ended> {
-    create(pool, name, text)?;
-    let lock = pool.lock_guest(name)?;
-    let foreground = Start::prepare(pool, name).and_then(|start| {
-        let launched = launch(&start.prepared);
+pub fn run_kept(guest: &Guest<'_>, text: &str) -> Result<Ended> {
+    create(guest, text)?;
+    let locked = guest.lock()?;
+    let foreground = start::begin(&locked).and_then(|attempt| {
+        let launched = launch(&attempt);
         if launched.is_err() {
-            start.prepared.undo();
+            attempt.undo();
         }
         launched
     });
     // Other commands reach the guest while it runs.
-    drop(lock);
+    drop(locked);
     let foreground = match foreground {
         Ok(foreground) => foreground,
         Err(error) => {
             // There is nothing to keep.
-            let _ = remove(pool, name);
-            return Err(reason(pool, error));
+            let _ = remove(guest);
+            return Err(explain(guest.pool(), error));
         }
     };
     let ended = foreground.wait();
-    let _lock = pool.lock_guest(name)?;
-    let words = ended.as_ref().map_or_else(|_| "unknown".to_owned(), Ended::to_string);
-    note_own_end(pool, name, |last| LastRun { ended: words, pending: None, ..last })?;
+    let locked = guest.lock()?;
+    let told = ended.as_ref().map_or_else(|_| "unknown".to_owned(), Ended::to_string);
+    note_own_end(&locked, |last| LastRun { ended: told, pending: None, ..last })?;
     ended
 }
 
@@ -87,14 +91,14 @@ impl Foreground {
     }
 }
 
-fn launch(prepared: &Prepared<'_>) -> Result<Foreground> {
+fn launch(attempt: &Attempt<'_>) -> Result<Foreground> {
     let signals =
         Caught::all().map_err(|error| Error::io("catch the signals of", "this terminal", error))?;
     terminal::refuse_folders()
         .map_err(|error| Error::io("pass on", "the standard streams", error))?;
     let terminals = terminal::standard_streams();
     drop_scheduling_boost();
-    let assembled = prepared.assemble(Stdio::Inherit(terminals), None, own_pid())?;
-    let running = prepared.release(assembled)?;
+    let assembled = attempt.assemble(Stdio::Inherit(terminals), None, own_pid())?;
+    let running = attempt.release(assembled)?;
     Ok(Foreground { running, terminals, signals })
 }

@@ -1,7 +1,9 @@
-use super::prepare::limits;
-use super::{Error, Result, repaired};
+use super::error::{Error, Result};
+use super::handle::{Guest, LockedGuest};
+use super::limits::limits;
+use super::reconcile::reconcile;
 use crate::config::{self, Change, Effect, edit_text};
-use crate::pool::{self, Name, Pool};
+use crate::pool::{self, Name};
 use crate::step;
 use crate::store;
 
@@ -15,24 +17,24 @@ pub struct Changed {
 }
 
 /// Changes settings of a guest, and what can be changed in a running one at once.
-pub fn set(pool: &Pool, name: &Name, changes: &[Change]) -> Result<Changed> {
-    let _lock = pool.lock_guest(name)?;
-    let before = config::load(&super::config_path(pool, name))?;
+pub fn set(guest: &Guest<'_>, changes: &[Change]) -> Result<Changed> {
+    let locked = guest.lock()?;
+    let before = config::load(&guest.config_path())?;
     let after = edit_text(&before, changes)?;
-    replace_locked(pool, name, &before, &after)
+    replace_locked(&locked, &before, &after)
 }
 
 /// Puts the text `after` in the place of `before`, unless the file is no longer that.
-pub fn replace(pool: &Pool, name: &Name, before: &str, after: &str) -> Result<Changed> {
-    let _lock = pool.lock_guest(name)?;
-    if config::load(&super::config_path(pool, name))? != before {
-        return Err(Error::EditedMeanwhile(name.clone()));
+pub fn replace(guest: &Guest<'_>, before: &str, after: &str) -> Result<Changed> {
+    let locked = guest.lock()?;
+    if config::load(&guest.config_path())? != before {
+        return Err(Error::EditedMeanwhile(guest.name().clone()));
     }
-    replace_locked(pool, name, before, after)
+    replace_locked(&locked, before, after)
 }
 
-fn replace_locked(pool: &Pool, name: &Name, before: &str, after: &str) -> Result<Changed> {
-    let path = super::config_path(pool, name);
+fn replace_locked(guest: &LockedGuest<'_>, before: &str, after: &str) -> Result<Changed> {
+    let (pool, path) = (guest.pool(), guest.config_path());
     let new = config::parse(after, &path.to_string_lossy())?;
     // What was there may be nonsense that this change mends.
     let old = config::parse(before, "").unwrap_or_default();
@@ -41,16 +43,16 @@ fn replace_locked(pool: &Pool, name: &Name, before: &str, after: &str) -> Result
     // Until the file names it nobody else can tell that it is needed.
     let _pin = if other_base { Some(store::pin(pool, &Name::new(&new.base)?)?) } else { None };
     step::done("set-base");
-    let alive = repaired(pool, name)?;
-    let limited = match &alive {
-        Some(alive) if limits(&old) != limits(&new) => alive.cgroup.set_limits(&limits(&new)),
+    let running = reconcile(guest)?;
+    let limited = match &running {
+        Some(running) if limits(&old) != limits(&new) => running.cgroup.set_limits(&limits(&new)),
         _ => Ok(()),
     };
     let written = limited.map_err(Error::from).and_then(|()| Ok(pool::write(&path, after)?));
-    if let (Err(_), Some(alive)) = (&written, &alive) {
+    if let (Err(_), Some(running)) = (&written, &running) {
         // What is refused changes nothing; the first error is the one to tell.
-        let _ = alive.cgroup.set_limits(&limits(&old));
+        let _ = running.cgroup.set_limits(&limits(&old));
     }
     written?;
-    Ok(Changed { keys: config::changed(&old, &new), running: alive.is_some() })
+    Ok(Changed { keys: config::changed(&old, &new), running: running.is_some() })
 }

@@ -10,6 +10,7 @@ mod error;
 mod identity;
 mod message;
 mod namespaces;
+mod recorded;
 pub(crate) mod rlimits;
 mod scheduling;
 
@@ -18,7 +19,7 @@ pub(crate) use console::open_console;
 pub(crate) use credentials::GuestRoot;
 pub use error::Error;
 pub(crate) use error::exec_reason;
-pub(crate) use identity::{ended_within, inode, open, own_pid, runs};
+pub(crate) use identity::{ended_within, inode, own_pid};
 pub(crate) use message::Step;
 pub(crate) use namespaces::{
     HostNamespaces, PidNamespaceGuard, in_pid_namespace, leave_host, map_ids,

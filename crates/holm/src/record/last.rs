@@ -44,7 +44,7 @@ pub struct PendingRestart {
 }
 
 impl PendingRestart {
-    /// Seconds until then. The monitor counts the longest of its waits by CLOCK_BOOTTIME, so it is never more.
+    /// Seconds until then. The monitor counts the longest of its waits by `CLOCK_BOOTTIME`, so it is never more.
     pub fn left(&self) -> u64 {
         self.at.saturating_sub(now()).min(LONGEST_WAIT)
     }

@@ -26,7 +26,7 @@ pub struct RunRecord {
     pub monitor_inode: u64,
     /// When it was started, in seconds since 1970.
     pub started: u64,
-    /// The same by CLOCK_BOOTTIME, in seconds since the host booted.
+    /// The same by `CLOCK_BOOTTIME`, in seconds since the host booted.
     #[serde(default)]
     pub started_boot: Option<u64>,
     /// Its base's name.

@@ -1,8 +1,8 @@
-//! The processes that a guest's state names.
+//! The processes that a run record names.
 
 use std::os::fd::OwnedFd;
 
-use crate::process::{open, runs};
+use super::identity::{open, runs};
 use crate::record::{PendingRestart, RunRecord};
 
 impl RunRecord {
@@ -12,22 +12,24 @@ impl RunRecord {
     }
 
     /// Its monitor, or the command that waits for it.
-    pub(super) fn watcher(&self) -> Option<OwnedFd> {
+    pub(crate) fn monitor(&self) -> Option<OwnedFd> {
         open(self.monitor_pid, self.monitor_inode)
     }
 
-    pub(super) fn init_runs(&self) -> bool {
+    /// Whether init runs.
+    pub(crate) fn has_init(&self) -> bool {
         runs(self.init())
     }
 
-    pub(super) fn is_watched(&self) -> bool {
-        runs(self.watcher())
+    /// Whether its monitor, or the command that waits for it, runs.
+    pub(crate) fn has_monitor(&self) -> bool {
+        runs(self.monitor())
     }
 }
 
 impl PendingRestart {
-    /// Whether the monitor that is to make this start is still there.
-    pub(super) fn stands(&self) -> bool {
+    /// Whether the monitor that is to make this start still runs.
+    pub(crate) fn has_monitor(&self) -> bool {
         runs(open(self.monitor_pid, self.monitor_inode))
     }
 }

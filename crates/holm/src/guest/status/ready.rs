@@ -4,34 +4,35 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
-use super::repair::running;
-use super::{Error, Result};
-use crate::pool::{Name, Pool};
+use super::super::error::{Error, Result};
+use super::super::handle::Guest;
+use super::super::running::{RunningGuest, running};
 
 /// Waits until a guest's init has said that the guest is up, at most `timeout`; `false`, at once, if it is an init that never says so.
 ///
 /// The monitor notes it as an attribute of the guest's control group, which is a change that inotify
 /// tells.
-pub fn wait_ready(pool: &Pool, name: &Name, timeout: Duration) -> Result<bool> {
-    let (cgroup, state) = running(pool, name).map_err(|error| match error {
+pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
+    let name = guest.name();
+    let RunningGuest { cgroup, record } = running(guest).map_err(|error| match error {
         Error::NotRunning(name) => Error::Ended(name),
         other => other,
     })?;
-    if !state.notifies {
+    if !record.notifies {
         return Ok(false);
     }
     let fail = |errno| Error::io("watch the control group of", name.as_str(), errno);
     let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(fail)?;
     let folder = format!("/proc/self/fd/{}", cgroup.dir_fd().as_raw_fd());
     inotify::add_watch(&changes, folder, WatchFlags::ATTRIB).map_err(fail)?;
-    let monitor = state.watcher();
-    let init = state.init().ok_or_else(|| Error::Ended(name.clone()))?;
+    let monitor = record.monitor();
+    let init = record.init().ok_or_else(|| Error::Ended(name.clone()))?;
     let end = Instant::now() + timeout;
     loop {
         if cgroup.ready()? {
             return Ok(true);
         }
-        let Some(monitor) = monitor.as_ref().filter(|_| state.adopted.is_none()) else {
+        let Some(monitor) = monitor.as_ref().filter(|_| record.adopted.is_none()) else {
             return Err(Error::Unheard(name.clone()));
         };
         let left = end.saturating_duration_since(Instant::now());

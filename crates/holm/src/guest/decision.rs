@@ -1,0 +1,189 @@
+//! What a start decides before it makes the guest's control group and processes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use holm_proto::{init, path};
+use rustix::fs::Mode;
+use rustix::process::umask;
+
+use super::error::{Error, Result};
+use super::handle::Guest;
+use super::machine_id::machine_id;
+use crate::config::{Config, Init as InitKind, Restart, Rlimit};
+use crate::disk::Layer;
+use crate::host;
+use crate::launch::{Init, Stdio};
+use crate::net;
+use crate::pool::Name;
+use crate::record::{Ids, Network, RunRecord, now, since_boot};
+use crate::rootfs;
+use crate::step;
+use crate::store::{self, Base};
+use crate::system::{self, Content, File, Identity, Kind, Overlay, Stop};
+
+/// Everything that a start of a guest is made from.
+#[derive(Debug)]
+pub struct Decision<'a> {
+    pub guest: Guest<'a>,
+    pub config: Config,
+    pub base: Base,
+    // The base cannot be removed until the guest's mounts hold its image.
+    _pin: store::Pin,
+    pub ids: Ids,
+    pub network: Network,
+    pub layer: Layer,
+    machine_id: String,
+    /// The guest has not run yet: it gets its identity.
+    pub is_first: bool,
+}
+
+/// Decides how a guest is started with these settings and ids, on this private layer.
+pub fn decide(guest: Guest<'_>, config: Config, ids: Ids, layer: Layer) -> Result<Decision<'_>> {
+    if let Some(lack) = host::forced_lack() {
+        return Err(Error::Lacks(Box::new(lack)));
+    }
+    // Directories and files in the guest have the modes that they are given, whatever the caller's shell takes away.
+    umask(Mode::from_raw_mode(0o022));
+    let pool = guest.pool();
+    let (machine_id, is_first) = machine_id(&guest, layer.is_kept())?;
+    let (base, pin) = store::pin(pool, &Name::new(&config.base)?)?;
+    step::done("base");
+    let network = net::plan(pool.instance(), ids.context, &config.net)?;
+    step::done("net-plan");
+    Ok(Decision { guest, config, base, _pin: pin, ids, network, layer, machine_id, is_first })
+}
+
+impl Decision<'_> {
+    /// What is recorded about the run.
+    pub fn record(&self, init: (i32, u64), monitor: (i32, u64)) -> RunRecord {
+        RunRecord {
+            init_pid: init.0,
+            init_inode: init.1,
+            monitor_pid: monitor.0,
+            monitor_inode: monitor.1,
+            started: now(),
+            started_boot: Some(since_boot()),
+            base: self.config.base.clone(),
+            ids: self.ids,
+            network: self.network.clone(),
+            stop_signal: self.stop_signal(),
+            security: self.config.security.clone(),
+            arch: self.config.arch,
+            rlimits: self.rlimits(),
+            minimal: self.is_minimal(),
+            notifies: self.kind().notifies(),
+            ephemeral: !self.layer.is_kept(),
+            stopping: false,
+            stopping_until: None,
+            adopted: None,
+        }
+    }
+
+    /// Whether process 1 is Holm's own init. It keeps the master of its console, so that no end of a monitor reaches it.
+    pub fn is_minimal(&self) -> bool {
+        self.kind() == Kind::Minimal
+    }
+
+    /// Process 1, and how it is executed.
+    pub fn init(&self, stdio: Stdio, notify: bool) -> Result<Init> {
+        let kind = self.kind();
+        let (program, argv) = if self.is_minimal() {
+            (path::INIT.to_owned(), init_args(&self.config))
+        } else {
+            let program = self.base.meta.system_init.clone();
+            let program =
+                program.ok_or_else(|| Error::NoInit { base: self.config.base.clone() })?;
+            let argv = kind.command(&program);
+            (argv[0].clone(), argv)
+        };
+        let mut env = system::environment(kind, &self.machine_id, notify.then_some(path::NOTIFY));
+        env.extend(self.config.env.clone());
+        Ok(Init {
+            program,
+            argv,
+            env,
+            folder: PathBuf::from("/"),
+            hostname: self.hostname().to_owned(),
+            stdio,
+            arch: self.config.arch,
+            security: self.config.security.clone(),
+            dies_with_launcher: matches!(stdio, Stdio::Inherit(_)),
+            // Executing it takes a tenth of the time of a guest of one command; its memory matters in guests that stay.
+            in_place: self.is_minimal() && matches!(stdio, Stdio::Inherit(_)),
+        })
+    }
+
+    /// The resource limits that guest.toml sets, `memory.lock` among them.
+    pub fn rlimits(&self) -> BTreeMap<String, Rlimit> {
+        let mut limits = self.config.rlimits.clone();
+        if let Some(bytes) = self.config.memory.lock {
+            limits.insert("memlock".to_owned(), Rlimit { soft: bytes, hard: bytes });
+        }
+        limits
+    }
+
+    fn kind(&self) -> Kind {
+        match (self.config.init, &self.base.meta.init_kind) {
+            (InitKind::Minimal, _) => Kind::Minimal,
+            (InitKind::System, Some(kind)) => Kind::parse(kind),
+            (InitKind::System, None) => Kind::Other,
+        }
+    }
+
+    fn hostname(&self) -> &str {
+        self.config.hostname.as_deref().unwrap_or(self.guest.name().as_str())
+    }
+
+    /// The signal that asks init to end; `None` for an init that only a command inside can ask.
+    fn stop_signal(&self) -> Option<i32> {
+        match (self.config.stop.signal, self.kind().stop()) {
+            (Some(signal), _) => Some(signal.0),
+            (None, Stop::Signal(signal)) => Some(signal),
+            (None, Stop::Command(_)) => None,
+        }
+    }
+
+    /// The boot files.
+    pub fn files(&self, stdio: Stdio) -> Vec<File> {
+        let network = net::files(&self.network);
+        if !self.layer.is_kept() && network == net::Files::default() {
+            // A guest of one command is gone before anybody asks for its machine id.
+            return Vec::new();
+        }
+        let mut files = system::run_files(&Overlay {
+            kind: self.kind(),
+            uuid: &self.machine_id,
+            console: matches!(stdio, Stdio::Console { .. }),
+            resolv_conf: network.resolv_conf.as_deref(),
+            networkd: network.networkd.as_deref(),
+        });
+        if let (Kind::Systemd(_), Ok(id)) = (self.kind(), system::machine_id()) {
+            let content = Content::Text(system::uuid(&id) + "\n", 0o444);
+            files.push(File { path: rootfs::BOOT_ID.into(), content, keep: false });
+        }
+        if self.is_first {
+            let identity = Identity { hostname: self.hostname(), machine_id: &self.machine_id };
+            files.extend(identity.files());
+        }
+        files.extend(system::host_name(self.config.hostname.as_deref()));
+        files.extend(system::ssh_keys(&self.config.ssh_keys));
+        files
+    }
+}
+
+/// The arguments of the minimal init.
+fn init_args(config: &Config) -> Vec<String> {
+    let services = config.services.iter().map(|service| init::Service {
+        name: &service.name,
+        command: &service.command,
+        restart: match service.restart {
+            Restart::No => init::Restart::No,
+            Restart::OnFailure => init::Restart::OnFailure,
+            Restart::Always => init::Restart::Always,
+        },
+    });
+    let mut args = Vec::new();
+    init::write(&config.command, services, |argument| args.push(argument.to_owned()));
+    args
+}

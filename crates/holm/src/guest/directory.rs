@@ -1,0 +1,74 @@
+//! What `guests/NAME` holds beside the private layer: settings, the last run, the end of the present one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use holm_proto::ended::Note;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::error::{Error, Result};
+use super::handle::{Guest, LockedGuest};
+use crate::config::{self, Config};
+use crate::pool;
+use crate::record::LastRun;
+
+impl Guest<'_> {
+    /// Where its settings are.
+    pub fn config_path(&self) -> PathBuf {
+        self.dir().join("guest.toml")
+    }
+
+    /// Its settings: the text of its guest.toml, and what it means.
+    pub fn config(&self) -> Result<(String, Config)> {
+        let path = self.config_path();
+        let text = fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
+        let config = config::parse(&text, &path.to_string_lossy())?;
+        Ok((text, config))
+    }
+
+    /// How its last run ended; `None` before the first has.
+    pub(super) fn last_run(&self) -> Option<LastRun> {
+        serde_json::from_str(&fs::read_to_string(self.dir().join("last")).ok()?).ok()
+    }
+
+    /// Where its monitor noted the end of init, until somebody puts that into the last run.
+    fn end_note_path(&self) -> PathBuf {
+        self.dir().join("ended")
+    }
+
+    /// That note, if it is about this run: a monitor writes it without a lock.
+    pub(super) fn end_note(&self, run: u64) -> Option<String> {
+        let note = Note::parse(&fs::read_to_string(self.end_note_path()).ok()?)?;
+        (note.run == run).then(|| note.ended.to_string())
+    }
+}
+
+impl LockedGuest<'_> {
+    /// Writes how its run ended.
+    pub(super) fn write_last_run(&self, last: &LastRun) -> Result<()> {
+        let text = serde_json::to_string(last).unwrap_or_default();
+        Ok(pool::write(&self.dir().join("last"), &text)?)
+    }
+
+    /// Removes what its monitor noted about the end of a run.
+    pub(super) fn remove_end_note(&self) {
+        let _ = fs::remove_file(self.end_note_path());
+    }
+
+    /// Calls off the start that a monitor waits to make; says whether there was one.
+    pub(super) fn call_off_restart(&self) -> Result<bool> {
+        match self.last_run() {
+            Some(last) if last.pending.is_some() => {
+                self.write_last_run(&LastRun { pending: None, ..last })?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+/// Moves a directory to a path where nothing is.
+pub(super) fn move_to(from: &Path, to: &Path) -> Result<()> {
+    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
+        .map_err(|errno| Error::io("move to", to, errno))
+}

@@ -1,0 +1,66 @@
+use holm_proto::Ended;
+
+use super::error::Result;
+use super::handle::{Guest, LockedGuest};
+use super::reconcile::clean_up_noting;
+use super::restart::{start_again, wait_before_restart};
+use super::running::{RunningGuest, read_record};
+use crate::process::{self, own_pid};
+use crate::record::{LastRun, PendingRestart, now};
+use crate::step;
+
+/// What a monitor does when its guest's init has ended: notes it, cleans up, and starts the guest
+/// again if it rebooted or its restart policy says so. Returns when the guest stays stopped.
+///
+/// The caller is the monitor itself, after it has executed `holm monitor-ended`.
+pub fn end_of_run(guest: &Guest<'_>, ended: Ended) -> Result<()> {
+    let locked = guest.lock()?;
+    step::done("ended-lock");
+    let policy = guest.config().ok().map(|(_, config)| config.restart);
+    let mut wait = None;
+    let note = |last: LastRun| {
+        wait = policy.and_then(|policy| wait_before_restart(&last, ended, policy));
+        let pending = wait.map(|wait| PendingRestart {
+            at: now() + wait.as_secs(),
+            monitor_pid: own_pid(),
+            monitor_inode: process::inode(own_pid()),
+        });
+        let restarts = if wait.is_some() { last.restarts + 1 } else { 0 };
+        LastRun { ended: ended.to_string(), restarts, pending, ..last }
+    };
+    note_own_end(&locked, note)?;
+    drop(locked);
+    match wait {
+        None => Ok(()),
+        Some(wait) => {
+            std::thread::sleep(wait);
+            step::done("ended-wait");
+            start_again(guest)
+        }
+    }
+}
+
+/// Notes the end of the run that this process has watched, and cleans up after it.
+///
+/// Another command may have been faster to look, and then leaves the note to this one; the guest may even have been
+/// started again.
+pub(super) fn note_own_end(
+    guest: &LockedGuest<'_>,
+    note: impl FnOnce(LastRun) -> LastRun,
+) -> Result<()> {
+    let own = |pid, inode| pid == own_pid() && inode == process::inode(pid);
+    if let Some(cgroup) = guest.cgroup()?
+        && let Some(record) = read_record(&cgroup, guest.name())?
+        && own(record.monitor_pid, record.monitor_inode)
+    {
+        return clean_up_noting(guest, RunningGuest { cgroup, record }, note);
+    }
+    match guest.last_run() {
+        Some(last)
+            if last.pending.as_ref().is_some_and(|it| own(it.monitor_pid, it.monitor_inode)) =>
+        {
+            guest.write_last_run(&note(last))
+        }
+        _ => Ok(()),
+    }
+}

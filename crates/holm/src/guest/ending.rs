@@ -1,0 +1,107 @@
+//! Ending a guest for good, however that is done.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use super::error::{Error, Result};
+use super::handle::{Guest, LockedGuest};
+use super::reconcile::reconcile;
+use super::running::RunningGuest;
+use super::target::Target;
+use crate::pool;
+use crate::process::ended_within;
+use crate::record::since_boot;
+
+/// How long a monitor may take to clean up after its guest has ended.
+pub(super) const CLEAN_UP: Duration = Duration::from_secs(20);
+
+/// What a command that asks a guest to end may take beyond the guest's time, in seconds. One that was killed no longer
+/// counts after that.
+const HURRY: u64 = 5;
+
+/// A guest that a command has begun to end.
+#[derive(Debug)]
+pub(super) struct Ending<'a> {
+    guest: Guest<'a>,
+    pub running: RunningGuest,
+    pub init: OwnedFd,
+    monitor: Option<OwnedFd>,
+}
+
+impl<'a> Ending<'a> {
+    /// Records that the guest is to end and stay so, within `time` if that is given; `None` if it had ended and only
+    /// waited for another start, which is called off.
+    pub fn begin(guest: Guest<'a>, time: Option<Duration>) -> Result<Option<Self>> {
+        let (locked, running) = match Target::of(&guest)? {
+            Target::Kept(locked, Some(mut running)) => {
+                record_stopping(&locked, &mut running, time)?;
+                (Some(locked), running)
+            }
+            Target::Kept(locked, None) if locked.call_off_restart()? => return Ok(None),
+            Target::Kept(_, None) => return Err(Error::NotRunning(guest.name().clone())),
+            Target::OneCommand(running) => (None, running),
+        };
+        let monitor = running.record.monitor();
+        if let Some(init) = running.record.init() {
+            return Ok(Some(Self { guest, running, init, monitor }));
+        }
+        // It ended this moment; its monitor, or this command, cleans up.
+        drop(locked);
+        wait_for_clean_up(&guest, monitor)?;
+        Ok(None)
+    }
+
+    /// Kills every process of it, when it has not ended in time.
+    pub fn kill(&mut self) -> Result<()> {
+        let running = match Target::of(&self.guest) {
+            Ok(target) => target,
+            // It has just ended.
+            Err(Error::Pool(pool::Error::NoGuest { .. })) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let (locked, mut running) = match running {
+            Target::Kept(_, None) => return Ok(()),
+            Target::Kept(locked, Some(running)) => (Some(locked), running),
+            Target::OneCommand(running) => (None, running),
+        };
+        if running.record.init_inode != self.running.record.init_inode {
+            return Ok(());
+        }
+        if let Some(locked) = &locked {
+            record_stopping(locked, &mut running, None)?;
+        }
+        self.running = running;
+        Ok(self.running.cgroup.kill()?)
+    }
+
+    /// Waits until it has ended and was cleaned up after.
+    pub fn finish(self) -> Result<()> {
+        self.running.cgroup.wait_empty(CLEAN_UP)?;
+        wait_for_clean_up(&self.guest, self.monitor)
+    }
+}
+
+/// Records that the guest is to end and stay so: within `time` and a little more, or for good.
+fn record_stopping(
+    guest: &LockedGuest<'_>,
+    running: &mut RunningGuest,
+    time: Option<Duration>,
+) -> Result<()> {
+    running.record.stopping = true;
+    running.record.stopping_until =
+        time.map(|time| since_boot().saturating_add(time.as_secs()).saturating_add(HURRY));
+    running.write_record(guest.name())
+}
+
+/// Waits for the monitor to clean up after its guest, and does what it has not done.
+pub(super) fn wait_for_clean_up(guest: &Guest<'_>, monitor: Option<OwnedFd>) -> Result<()> {
+    if let Some(monitor) = monitor {
+        ended_within(&monitor, CLEAN_UP)?;
+    }
+    match guest.lock() {
+        // A guest of one command has no directory.
+        Err(Error::Pool(pool::Error::NoGuest { .. })) => Ok(()),
+        Err(error) => Err(error),
+        Ok(locked) => reconcile(&locked).map(drop),
+    }
+}

@@ -1,0 +1,82 @@
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use super::error::{Error, Result};
+use crate::cgroup::GuestCgroup;
+use crate::pool::{self, Lock, Name, Pool};
+
+/// A guest by its name: it may exist or not, run or not.
+#[derive(Debug, Clone, Copy)]
+pub struct Guest<'a> {
+    pool: &'a Pool,
+    name: &'a Name,
+}
+
+impl<'a> Guest<'a> {
+    /// The guest of this name in a Holm root.
+    pub fn new(pool: &'a Pool, name: &'a Name) -> Self {
+        Self { pool, name }
+    }
+
+    /// The Holm root that it belongs to.
+    pub fn pool(&self) -> &'a Pool {
+        self.pool
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'a Name {
+        self.name
+    }
+
+    /// `guests/NAME`.
+    pub fn dir(&self) -> PathBuf {
+        self.pool.guest_dir(self.name)
+    }
+
+    /// The directory of its sockets.
+    pub fn run_dir(&self) -> PathBuf {
+        self.pool.guest_run_dir(self.name)
+    }
+
+    /// Whether it has a directory: a guest of `holm run` has none.
+    pub(super) fn has_dir(&self) -> bool {
+        self.dir().is_dir()
+    }
+
+    /// Its control group; `None` if it has none, so it does not run.
+    pub(super) fn cgroup(&self) -> Result<Option<GuestCgroup>> {
+        Ok(GuestCgroup::open(self.pool.cgroup()?, self.name.as_str())?)
+    }
+
+    /// Locks it; waits while another process has it locked. An error if it has no directory.
+    pub(super) fn lock(&self) -> Result<LockedGuest<'a>> {
+        Ok(LockedGuest { guest: *self, _lock: self.pool.lock_guest(self.name)? })
+    }
+
+    /// Locks it unless another process has it locked.
+    pub(super) fn try_lock(&self) -> Result<Option<LockedGuest<'a>>> {
+        let lock = self.pool.try_lock_guest(self.name)?;
+        Ok(lock.map(|lock| LockedGuest { guest: *self, _lock: lock }))
+    }
+
+    /// The error that there is no such guest, which names those that there are.
+    pub(super) fn missing(&self) -> Result<Error> {
+        let known = self.pool.guests()?;
+        Ok(pool::Error::NoGuest { name: self.name.clone(), known }.into())
+    }
+}
+
+/// A guest with a directory on which no other command is at work as long as this lives.
+#[derive(Debug)]
+pub struct LockedGuest<'a> {
+    guest: Guest<'a>,
+    _lock: Lock,
+}
+
+impl<'a> Deref for LockedGuest<'a> {
+    type Target = Guest<'a>;
+
+    fn deref(&self) -> &Guest<'a> {
+        &self.guest
+    }
+}

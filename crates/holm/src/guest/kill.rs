@@ -1,0 +1,26 @@
+use super::ending::{CLEAN_UP, Ending};
+use super::error::{Error, Result};
+use super::handle::Guest;
+use super::reconcile::remove_unrecorded;
+
+/// Kills every process of a guest at once.
+pub fn kill(guest: &Guest<'_>) -> Result<()> {
+    let ending = match Ending::begin(*guest, None) {
+        Err(Error::State { .. }) => return kill_unrecorded(guest),
+        ending => ending?,
+    };
+    let Some(ending) = ending else { return Ok(()) };
+    ending.running.cgroup.kill()?;
+    ending.finish()
+}
+
+/// Ends a guest whose record cannot be read, because another version of Holm has written it or it is damaged.
+fn kill_unrecorded(guest: &Guest<'_>) -> Result<()> {
+    let locked = guest.lock()?;
+    if let Some(cgroup) = guest.cgroup()? {
+        cgroup.kill()?;
+        cgroup.wait_empty(CLEAN_UP)?;
+        remove_unrecorded(&locked, cgroup)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+use std::fs;
+
+use super::error::{Error, Result};
+use super::handle::Guest;
+use crate::pool;
+use crate::system;
+
+/// Stands in a guest's directory until its first start has gone well.
+pub(super) const NEW: &str = "new";
+
+/// The guest's machine id, and whether the guest has yet to be told it. One whose private layer is not kept gets another
+/// each time.
+pub(super) fn machine_id(guest: &Guest<'_>, is_kept: bool) -> Result<(String, bool)> {
+    let fresh = || {
+        system::machine_id()
+            .map_err(|error| Error::io("draw a machine id from", "/dev/urandom", error))
+    };
+    if !is_kept {
+        return Ok((fresh()?, true));
+    }
+    let path = guest.dir().join("machine-id");
+    let is_first = guest.dir().join(NEW).exists();
+    match fs::read_to_string(&path) {
+        Ok(id) if id.trim().len() == 32 => Ok((id.trim().to_owned(), is_first)),
+        _ => {
+            let id = fresh()?;
+            pool::write(&path, &format!("{id}\n"))?;
+            Ok((id, is_first))
+        }
+    }
+}
+
+/// Notes that the first start has gone well.
+pub(super) fn mark_started(guest: &Guest<'_>) {
+    let _ = fs::remove_file(guest.dir().join(NEW));
+}

@@ -1,0 +1,159 @@
+//! The process that becomes a guest's monitor, and what it is handed.
+
+use std::convert::Infallible;
+use std::ffi::OsStr;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use holm_proto::Lease;
+use holm_sys::process::{Clone, clone, exit_now};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
+
+use super::error::{Error, Result, in_one_line};
+use super::handle::Guest;
+use crate::cgroup::GuestCgroup;
+use crate::launch::Running;
+use crate::monitor::{self, Handoff};
+use crate::net;
+use crate::process::reset_scheduling;
+use crate::record::Network;
+use crate::{Code, Details};
+
+/// What a monitor needs beside the guest itself: whether that lives makes no difference any more.
+pub(super) struct MonitorFiles {
+    holm: PathBuf,
+    cgroup: OwnedFd,
+    directory: OwnedFd,
+    listener: OwnedFd,
+    responder: Option<(OwnedFd, Lease)>,
+}
+
+impl MonitorFiles {
+    /// Opens all of it, and makes the socket that the monitor's clients find it by.
+    pub fn open(
+        guest: &Guest<'_>,
+        cgroup: &GuestCgroup,
+        responder: Option<(OwnedFd, Lease)>,
+    ) -> Result<Self> {
+        let (name, run_dir, directory) = (guest.name(), guest.run_dir(), guest.dir());
+        std::fs::create_dir_all(&run_dir)
+            .map_err(|error| Error::io("make the folder", &run_dir, error))?;
+        let listener = monitor::listen(&run_dir)
+            .map_err(|error| Error::io("make the monitor's socket in", &run_dir, error))?;
+        let open = |at: BorrowedFd<'_>, path: &Path| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            openat(at, path, flags, Mode::empty())
+        };
+        Ok(Self {
+            holm: own_program()?,
+            cgroup: open(cgroup.dir_fd(), Path::new("."))
+                .map_err(|errno| Error::io("open the control group of", name.as_str(), errno))?,
+            directory: open(CWD, &directory)
+                .map_err(|errno| Error::io("open", directory, errno))?,
+            listener,
+            responder,
+        })
+    }
+
+    /// All that the monitor of a running guest is handed.
+    pub fn handoff<'a>(
+        self,
+        guest: &Guest<'a>,
+        init: Running,
+        notify: Option<OwnedFd>,
+    ) -> Handoff<'a> {
+        Handoff {
+            name: guest.name().as_str(),
+            root: guest.pool().root(),
+            holm: self.holm,
+            init: init.pidfd,
+            cgroup: self.cgroup,
+            folder: self.directory,
+            listener: self.listener,
+            notify,
+            console: init.console,
+            responder: self.responder,
+        }
+    }
+}
+
+/// The responder's socket, and what it offers a guest that asks for its network.
+pub(super) fn responder(network: &Network) -> Result<Option<(OwnedFd, Lease)>> {
+    Ok(net::responder(network)?.map(|socket| (socket, network.lease())))
+}
+
+/// The program that runs, by the path it was started from: an upgrade may have put another there by now.
+fn own_program() -> Result<PathBuf> {
+    let exe = std::env::current_exe();
+    Ok(undeleted(exe.map_err(|error| Error::io("find the program of", "holm", error))?))
+}
+
+/// The path without the words that the kernel puts after that of a file which has been replaced.
+fn undeleted(path: PathBuf) -> PathBuf {
+    match path.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
+        Some(cut) if !path.exists() => OsStr::from_bytes(cut).into(),
+        _ => path,
+    }
+}
+
+/// What the child says when it has done its work.
+const DONE: &str = "\0";
+
+/// Makes the process that becomes a guest's monitor: `work` runs in a child in the monitors' control group, and never
+/// returns from there when it goes well. It calls the function that it is given just before it becomes the monitor.
+/// Returns its process id.
+pub(super) fn spawn_monitor(
+    guest: &Guest<'_>,
+    work: impl FnOnce(&dyn Fn()) -> Result<Infallible>,
+) -> Result<i32> {
+    let (hear, tell) =
+        pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::io("make", "a pipe", errno))?;
+    let group = guest.pool().cgroup()?.monitors()?;
+    let child = clone(0, Some(group.as_fd()))
+        .map_err(|error| Error::io("make the process of", "the monitor", error))?;
+    let Clone::Parent { pid, pidfd } = child else {
+        reset_scheduling();
+        let tell = std::fs::File::from(tell);
+        let Err(error) = work(&|| drop((&tell).write_all(DONE.as_bytes())));
+        let told = serde_json::to_vec(&(in_one_line(&error), Details::of(&error)));
+        let _ = (&tell).write_all(&told.unwrap_or_default());
+        exit_now(1);
+    };
+    drop(tell);
+    let mut message = String::new();
+    std::fs::File::from(hear)
+        .read_to_string(&mut message)
+        .map_err(|error| Error::io("hear from", "the monitor", error))?;
+    if message == DONE {
+        return Ok(pid);
+    }
+    let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+    let name = guest.name();
+    let (message, details) =
+        serde_json::from_str(message.trim_start_matches(DONE)).unwrap_or_else(|_| {
+            let killed = "the process that was to become its monitor was killed; try again";
+            let details = Details::new(Code::StartFailed).object(name).reason(killed);
+            (killed.to_owned(), Box::new(details))
+        });
+    Err(Error::Start { name: name.clone(), message, details })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replaced_program_keeps_its_path() {
+        for (path, want) in [
+            ("/nowhere/holm (deleted)", "/nowhere/holm"),
+            ("/nowhere/holm", "/nowhere/holm"),
+            ("/nowhere/(deleted)", "/nowhere/(deleted)"),
+        ] {
+            assert_eq!(undeleted(path.into()), Path::new(want));
+        }
+    }
+}

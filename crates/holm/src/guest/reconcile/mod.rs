@@ -1,0 +1,17 @@
+//! Reconciliation: what is recorded is compared with what the kernel shows, and the difference repaired.
+//!
+//! What is there without an owner was left by a process of Holm that was killed. Every command that looks at a guest
+//! or changes one does this first, under the guest's lock.
+
+mod adopt;
+mod clean_up;
+mod repair;
+mod ruleset;
+mod sweep;
+
+pub(super) use clean_up::{clean_up_noting, remove_unrecorded};
+pub use repair::ensure_monitor;
+pub(super) use repair::reconcile;
+pub(super) use ruleset::restore_ruleset;
+pub use sweep::sweep;
+pub(super) use sweep::sweep_one;

@@ -1,0 +1,30 @@
+use std::fs;
+
+use super::at_rest::require_at_rest;
+use super::directory::move_to;
+use super::error::{Error, Result};
+use super::handle::Guest;
+use crate::pool;
+
+/// Removes a stopped guest with all it holds.
+pub fn remove(guest: &Guest<'_>) -> Result<()> {
+    let (pool, name) = (guest.pool(), guest.name());
+    let locked = guest.lock()?;
+    // A guest.toml that cannot be read protects nothing: removing is a way out of it.
+    if guest.config().is_ok_and(|(_, config)| config.protect) {
+        return Err(Error::Protected(name.clone()));
+    }
+    require_at_rest(&locked, ", or use `holm rm --force`")?;
+    let ids = pool.read_ids(&guest.dir());
+    let trash = pool.root().join("tmp").join(format!("rm-{name}-{}", std::process::id()));
+    pool.make_tmp()?;
+    move_to(&guest.dir(), &trash)?;
+    if let Some(ids) = ids {
+        pool.release_ids(name, ids, None);
+    }
+    let _ = fs::remove_dir_all(guest.run_dir());
+    pool.clean_tmp();
+    pool::remove_tree(&trash)?;
+    drop(locked);
+    Ok(())
+}

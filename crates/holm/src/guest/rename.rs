@@ -1,0 +1,40 @@
+use std::fs;
+
+use super::at_rest::require_at_rest;
+use super::directory::move_to;
+use super::error::{Error, Result};
+use super::handle::Guest;
+use crate::Failed;
+use crate::pool::Name;
+use crate::store;
+
+/// Gives a stopped guest another name.
+pub fn rename(guest: &Guest<'_>, name: &Name) -> Result<()> {
+    let (pool, old, new) = (guest.pool(), guest.name(), Guest::new(guest.pool(), name));
+    let locked = guest.lock()?;
+    require_at_rest(&locked, "")?;
+    let _bases = store::pin_all(pool)?;
+    if new.dir().exists() {
+        return Err(Error::Exists(name.clone()));
+    }
+    // First: links of a guest that is not there are given up only when they are old.
+    let ids = pool.read_ids(&guest.dir());
+    if let Some(ids) = ids {
+        pool.relabel_ids(ids, old, name)?;
+    }
+    if let Err(error) = move_to(&guest.dir(), &new.dir()) {
+        if let Some(ids) = ids {
+            pool.relabel_ids(ids, name, old)?;
+        }
+        return Err(match error {
+            Error::Failed(Failed { source, .. })
+                if source.kind() == std::io::ErrorKind::AlreadyExists =>
+            {
+                Error::Exists(name.clone())
+            }
+            error => error,
+        });
+    }
+    let _ = fs::remove_dir_all(guest.run_dir());
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! What a start needs of the host.
+
+use super::error::{Error, Result};
+use crate::host;
+use crate::pool::Pool;
+
+/// The reason of a failed start: a requirement that the host does not meet says more than the call that failed for it.
+pub(super) fn explain(pool: &Pool, error: Error) -> Error {
+    match error {
+        Error::Start { .. } | Error::Launch(_) => match host::lack(pool.root()) {
+            Some(lack) if lack.name == "filesystem" => Error::Unfit(Box::new(lack)),
+            Some(lack) => Error::Lacks(Box::new(lack)),
+            None => error,
+        },
+        other => other,
+    }
+}
+
+/// Refuses a root on a filesystem that cannot hold guests, before anything is made there.
+pub(super) fn check_filesystem(pool: &Pool) -> Result<()> {
+    host::unfit(pool.root()).map_or(Ok(()), |finding| Err(Error::Unfit(Box::new(finding))))
+}

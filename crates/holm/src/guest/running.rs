@@ -1,0 +1,50 @@
+use super::error::{Error, Result};
+use super::handle::Guest;
+use crate::cgroup::GuestCgroup;
+use crate::pool::Name;
+use crate::record::RunRecord;
+
+/// A guest that runs: its control group, and what is recorded on it.
+#[derive(Debug)]
+pub struct RunningGuest {
+    /// Its control group.
+    pub cgroup: GuestCgroup,
+    /// What is recorded about the run.
+    pub record: RunRecord,
+}
+
+impl RunningGuest {
+    /// Writes the record, which was changed.
+    pub(super) fn write_record(&self, name: &Name) -> Result<()> {
+        write_record(&self.cgroup, name, &self.record)
+    }
+}
+
+/// The guest, if it runs. It is looked at without a lock: it may end at any time.
+pub fn running(guest: &Guest<'_>) -> Result<RunningGuest> {
+    if let Some(cgroup) = guest.cgroup()?
+        && let Some(record) = read_record(&cgroup, guest.name())?
+        && cgroup.populated()?
+    {
+        return Ok(RunningGuest { cgroup, record });
+    }
+    if guest.has_dir() {
+        return Err(Error::NotRunning(guest.name().clone()));
+    }
+    Err(guest.missing()?)
+}
+
+/// What is recorded on a control group; `None` while the guest is being made.
+pub(super) fn read_record(cgroup: &GuestCgroup, name: &Name) -> Result<Option<RunRecord>> {
+    let Some(bytes) = cgroup.state()? else { return Ok(None) };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|source| Error::State { name: name.to_string(), source })
+}
+
+/// Records on a control group what the host has to know about the run.
+pub(super) fn write_record(cgroup: &GuestCgroup, name: &Name, record: &RunRecord) -> Result<()> {
+    let text = serde_json::to_vec(record)
+        .map_err(|source| Error::State { name: name.to_string(), source })?;
+    Ok(cgroup.set_state(&text)?)
+}

@@ -1,0 +1,65 @@
+use super::super::error::{Result, in_one_line};
+use super::super::handle::Guest;
+use super::super::reconcile::{restore_ruleset, sweep, sweep_one};
+use super::summary::{Status, Summary, look};
+use crate::pool::{Name, Pool};
+
+/// The names of all guests of a root, those of `holm run` among them, sorted.
+pub fn names(pool: &Pool) -> Result<Vec<Name>> {
+    let mut names = pool.guests()?;
+    let running = pool.cgroup()?.guests()?;
+    names.extend(running.iter().filter_map(|name| Name::new(name).ok()));
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+/// All guests of a root, sorted by name.
+pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
+    let broken = sweep(pool)?;
+    let names = names(pool)?;
+    let looked = names.iter().filter_map(|name| look(&Guest::new(pool, name)).transpose());
+    let mut all = looked.collect::<Result<Vec<Summary>>>()?;
+    for (name, error) in broken {
+        // It may have gone meanwhile.
+        if let Some(guest) = all.iter_mut().find(|guest| guest.name == name) {
+            guest.problem.get_or_insert(in_one_line(&error));
+        }
+    }
+    look_after_ruleset(pool, &mut all);
+    Ok(all)
+}
+
+/// One guest.
+pub fn summary(guest: &Guest<'_>) -> Result<Summary> {
+    sweep_one(guest)?;
+    let Some(mut found) = look(guest)? else { return Err(guest.missing()?) };
+    look_after_ruleset(guest.pool(), std::slice::from_mut(&mut found));
+    Ok(found)
+}
+
+/// Whether a guest runs, or will by itself.
+pub fn goes_on(guest: &Guest<'_>) -> Result<bool> {
+    sweep_one(guest)?;
+    // A monitor notes an end, which is when this is asked, before all of the guest is gone, under this lock.
+    let _locked = guest.lock()?;
+    Ok(look(guest)?.is_some_and(|found| found.status != Status::Stopped))
+}
+
+/// How many processes the kernel has killed because a guest had reached its memory limit: in the run that goes on, and
+/// in the last that ended.
+pub fn oom_kills(guest: &Guest<'_>) -> Result<(u64, u64)> {
+    let found = look(guest)?;
+    let last = |found: &Summary| found.last.as_ref().map_or(0, |last| last.oom_kills);
+    Ok(found.map_or((0, 0), |found| (found.oom_kills, last(&found))))
+}
+
+/// Makes the ruleset again if it is missing, and notes that with the guests whom it concerns.
+fn look_after_ruleset(pool: &Pool, guests: &mut [Summary]) {
+    let running: Vec<_> =
+        guests.iter().filter_map(|guest| Some((&guest.name, guest.state.as_ref()?))).collect();
+    let Some(notice) = restore_ruleset(pool, &running) else { return };
+    for guest in guests.iter_mut().filter(|guest| notice.guests.contains(&guest.name)) {
+        guest.unguarded = Some(notice.text.clone());
+    }
+}

@@ -1,0 +1,159 @@
+use serde::Serialize;
+
+use super::super::error::{Error, Result, in_one_line};
+use super::super::handle::Guest;
+use super::super::running::{RunningGuest, read_record};
+use crate::cgroup::Usage;
+use crate::config::Config;
+use crate::pool::Name;
+use crate::record::{LastRun, PendingRestart, RunRecord};
+
+/// What a guest is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Nothing.
+    Stopped,
+    /// Its init runs, and has not said that it is ready, or cannot.
+    Running,
+    /// Its init has said that the guest is up.
+    Ready,
+    /// All its processes stand still.
+    Frozen,
+    /// It has been asked to end, or has ended and its monitor has yet to say how.
+    Stopping,
+    /// It has ended and will be started again.
+    Restarting,
+    /// It has a control group, whose note about it cannot be read.
+    Unknown,
+}
+
+/// A guest at a glance.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// Its name.
+    pub name: Name,
+    /// What it is doing.
+    pub status: Status,
+    /// The base it stands on.
+    pub base: String,
+    /// What it uses, if it runs.
+    pub usage: Option<Usage>,
+    /// How many processes the kernel killed in this run because the memory limit was reached.
+    pub oom_kills: u64,
+    /// Its monitor is dead, and another command is at work on the guest: else this look had put a new one in its place.
+    pub unwatched: bool,
+    /// Whether it is ready cannot be known: its first monitor died before init said so.
+    pub unheard: bool,
+    /// The rules that guard its network had been flushed; this look made them again, or says why it could not.
+    pub unguarded: Option<String>,
+    /// More of it, if it runs.
+    pub state: Option<RunRecord>,
+    /// How its last run ended.
+    pub last: Option<LastRun>,
+    /// What is wrong with its settings, or with the note about it, if anything.
+    pub problem: Option<String>,
+}
+
+/// Looks without a lock: `ls` must not wait for a start that takes its time.
+pub(super) fn look(guest: &Guest<'_>) -> Result<Option<Summary>> {
+    let name = guest.name();
+    let has_dir = guest.has_dir();
+    let found = match guest.cgroup()?.map(|cgroup| (read_record(&cgroup, name), cgroup)) {
+        Some((Err(error @ Error::State { .. }), _)) => return Ok(Some(unknown(name, &error))),
+        Some((record, cgroup)) => record?.map(|record| RunningGuest { cgroup, record }),
+        None => None,
+    };
+    let (running, ended) = match found {
+        Some(found) if found.cgroup.populated().unwrap_or(false) => (Some(found), false),
+        Some(found) => (None, found.record.init_pid != 0 && found.record.has_monitor()),
+        None => (None, false),
+    };
+    if !has_dir && running.is_none() {
+        return Ok(None);
+    }
+    let (base, problem) = base_and_problem(running.as_ref(), has_dir.then(|| guest.config()));
+    let last = last_run(guest, running.is_some());
+    let status = match &running {
+        Some(running) => status_of(running),
+        None if last
+            .as_ref()
+            .is_some_and(|last| last.pending.as_ref().is_some_and(PendingRestart::has_monitor)) =>
+        {
+            Status::Restarting
+        }
+        None if ended => Status::Stopping,
+        None => Status::Stopped,
+    };
+    Ok(Some(Summary {
+        name: name.clone(),
+        status,
+        base,
+        usage: running.as_ref().and_then(|it| it.cgroup.usage().ok()),
+        oom_kills: running.as_ref().and_then(|it| it.cgroup.oom_kills().ok()).unwrap_or(0),
+        unwatched: running.as_ref().is_some_and(|it| !it.record.has_monitor()),
+        unheard: status == Status::Running
+            && running.as_ref().is_some_and(|it| it.record.notifies && it.record.adopted.is_some()),
+        unguarded: None,
+        state: running.map(|it| it.record),
+        last,
+        problem,
+    }))
+}
+
+/// The base it stands on, and what is wrong with its settings.
+fn base_and_problem(
+    running: Option<&RunningGuest>,
+    config: Option<Result<(String, Config)>>,
+) -> (String, Option<String>) {
+    let recorded = || running.map_or_else(String::new, |it| it.record.base.clone());
+    match config {
+        None => (recorded(), None),
+        Some(Err(error)) => (recorded(), Some(error.to_string())),
+        Some(Ok((_, config))) => (config.base, None),
+    }
+}
+
+/// How its last run ended, with what became of the start that was to follow.
+fn last_run(guest: &Guest<'_>, runs: bool) -> Option<LastRun> {
+    let mut last = guest.last_run()?;
+    if runs {
+        // The start that followed has taken place.
+        last.pending = None;
+    } else if last.pending.take_if(|pending| !pending.has_monitor()).is_some() {
+        last.failure = Some(format!(
+            "the monitor that was to start it again is gone; `holm start {}` does",
+            guest.name()
+        ));
+    }
+    Some(last)
+}
+
+/// A guest that one cannot tell more of.
+fn unknown(name: &Name, error: &Error) -> Summary {
+    Summary {
+        name: name.clone(),
+        status: Status::Unknown,
+        base: String::new(),
+        usage: None,
+        oom_kills: 0,
+        unwatched: false,
+        unheard: false,
+        unguarded: None,
+        state: None,
+        last: None,
+        problem: Some(in_one_line(error)),
+    }
+}
+
+fn status_of(running: &RunningGuest) -> Status {
+    if running.record.is_stopping() {
+        Status::Stopping
+    } else if running.cgroup.frozen().unwrap_or(false) {
+        Status::Frozen
+    } else if running.cgroup.ready().unwrap_or(false) {
+        Status::Ready
+    } else {
+        Status::Running
+    }
+}

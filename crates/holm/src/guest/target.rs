@@ -1,0 +1,49 @@
+use super::error::{Error, Result};
+use super::handle::{Guest, LockedGuest};
+use super::reconcile::reconcile;
+use super::running::{RunningGuest, running};
+use crate::pool;
+
+/// A guest that a verb acts on.
+#[derive(Debug)]
+pub(super) enum Target<'a> {
+    /// One with a directory, locked; and if it runs, as what.
+    Kept(LockedGuest<'a>, Option<RunningGuest>),
+    /// One of `holm run`, which runs. It has no directory and no lock: the command that waits for it cleans up after it.
+    OneCommand(RunningGuest),
+}
+
+impl<'a> Target<'a> {
+    /// Locks the guest where that can be done, and looks whether it runs.
+    pub fn of(guest: &Guest<'a>) -> Result<Self> {
+        match guest.lock() {
+            Ok(locked) => {
+                let running = reconcile(&locked)?;
+                Ok(Self::Kept(locked, running))
+            }
+            Err(missing @ Error::Pool(pool::Error::NoGuest { .. })) => match running(guest) {
+                Ok(found) if found.record.ephemeral && found.record.has_monitor() => {
+                    Ok(Self::OneCommand(found))
+                }
+                _ => Err(missing),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The running guest, which stays locked; an error if it does not run.
+    pub fn running(&self, guest: &Guest<'_>) -> Result<&RunningGuest> {
+        match self {
+            Self::Kept(_, Some(running)) | Self::OneCommand(running) => Ok(running),
+            Self::Kept(_, None) => Err(Error::NotRunning(guest.name().clone())),
+        }
+    }
+
+    /// The running guest, which is not locked any more.
+    pub fn unlock(self) -> Option<RunningGuest> {
+        match self {
+            Self::Kept(_, running) => running,
+            Self::OneCommand(running) => Some(running),
+        }
+    }
+}

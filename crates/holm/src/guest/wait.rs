@@ -1,0 +1,29 @@
+use std::time::Duration;
+
+use super::ending::wait_for_clean_up;
+use super::error::{Error, Result};
+use super::handle::Guest;
+use super::target::Target;
+use crate::process::ended_within;
+use crate::record::{LastRun, now};
+
+/// Waits until a guest has ended, at most `timeout`, and tells how; of one of `holm run` only that command knows.
+pub fn wait(guest: &Guest<'_>, timeout: Option<Duration>) -> Result<LastRun> {
+    let name = guest.name();
+    if let Some(running) = Target::of(guest)?.unlock() {
+        let (init, monitor) = (running.record.init(), running.record.monitor());
+        let timeout = timeout.unwrap_or(Duration::MAX);
+        if let Some(init) = init
+            && !ended_within(&init, timeout)?
+        {
+            let hint = "`holm status` tells what it does".to_owned();
+            let seconds = timeout.as_secs();
+            return Err(Error::Timeout { name: name.clone(), what: "did not end", seconds, hint });
+        }
+        wait_for_clean_up(guest, monitor)?;
+        if running.record.ephemeral {
+            return Ok(LastRun { ended: "unknown".to_owned(), at: now(), ..LastRun::default() });
+        }
+    }
+    guest.last_run().ok_or_else(|| Error::NotRunning(name.clone()))
+}
