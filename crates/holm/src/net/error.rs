@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 
 use super::netlink::Refused;
+use super::request::Request;
 use crate::record::Network;
 use crate::{Code, Coded, Details};
 
@@ -14,21 +15,21 @@ use crate::{Code, Coded, Details};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel refused a step.
-    #[error("network: {what} failed{}", hint(*errno))]
+    #[error("network: {request} failed{}", hint(*errno))]
     Kernel {
         /// The step.
-        what: &'static str,
+        request: Request,
         /// The kernel's answer.
         #[source]
         errno: Errno,
     },
     /// The kernel refused a step of one guest's interface.
-    #[error("network interface {interface}: {what} failed{}", hint(*errno))]
+    #[error("network interface {interface}: {request} failed{}", hint(*errno))]
     Interface {
         /// The host's interface.
         interface: String,
         /// The step.
-        what: &'static str,
+        request: Request,
         /// The kernel's answer.
         #[source]
         errno: Errno,
@@ -147,23 +148,22 @@ fn hint(errno: Errno) -> &'static str {
 
 impl From<Refused> for Error {
     fn from(refused: Refused) -> Self {
-        Self::Kernel { what: refused.what, errno: refused.errno }
+        Self::Kernel { request: refused.request, errno: refused.errno }
     }
 }
 
 impl Error {
     /// Names the interface, and recognises an address that is somebody else's.
     pub(super) fn attach(network: &Network, refused: Refused) -> Self {
-        let address = match refused.what {
-            "routing the guest's IPv4 address" => Some(IpAddr::V4(network.guest_v4)),
-            "routing the guest's IPv6 address" => network.guest_v6.map(IpAddr::V6),
+        let Refused { request, errno } = refused;
+        let address = match request {
+            Request::RouteGuestV4 => Some(IpAddr::V4(network.guest_v4)),
+            Request::RouteGuestV6 => network.guest_v6.map(IpAddr::V6),
             _ => None,
         };
-        match (refused.errno, address) {
-            (Errno::EXIST, Some(address)) => Self::AddressTaken { address },
-            (errno, _) => {
-                Self::Interface { interface: network.host_if.clone(), what: refused.what, errno }
-            }
+        match address {
+            Some(address) if errno == Errno::EXIST => Self::AddressTaken { address },
+            _ => Self::Interface { interface: network.host_if.clone(), request, errno },
         }
     }
 }
@@ -172,7 +172,7 @@ impl Coded for Error {
     fn details(&self) -> Details {
         let another_port = "choose another port, or stop what has it";
         match self {
-            Self::Kernel { what, .. } => Details::new(Code::NetworkFailed).object(what),
+            Self::Kernel { request, .. } => Details::new(Code::NetworkFailed).object(request),
             Self::Interface { interface, .. } | Self::Responder { interface, .. } => {
                 Details::new(Code::NetworkFailed).object(interface)
             }

@@ -4,6 +4,7 @@ use rustix::io::Errno;
 
 use super::netlink::{Batch, DUMP, Refused, Socket, find, number, text};
 use super::published::Published;
+use super::request::Request;
 use super::uapi::{
     IFF_UP, IFLA_EXT_MASK, IFLA_IFALIAS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU,
     RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK,
@@ -35,15 +36,13 @@ pub fn header(index: u32, flags: u32) -> [u8; 16] {
 /// Switches on the loopback interface of the current network namespace.
 pub fn loopback_up(batch: &mut Batch) {
     // The loopback interface of every namespace has index 1.
-    batch.message("switching on the loopback interface", RTM_SETLINK, 0, &header(1, IFF_UP));
+    batch.message(Request::SwitchOnLoopback, RTM_SETLINK, 0, &header(1, IFF_UP));
 }
 
 /// Removes a link by name; `false` when there was none.
 pub fn remove(socket: &Socket, name: &str) -> Result<bool, Refused> {
     let mut batch = Batch::default();
-    batch
-        .message("removing the host's interface", RTM_DELLINK, 0, &header(0, 0))
-        .text(IFLA_IFNAME, name);
+    batch.message(Request::RemoveHostEnd, RTM_DELLINK, 0, &header(0, 0)).text(IFLA_IFNAME, name);
     match socket.execute(&mut batch) {
         Ok(()) => Ok(true),
         Err(refused) if refused.errno == Errno::NODEV => Ok(false),
@@ -55,7 +54,7 @@ pub fn remove(socket: &Socket, name: &str) -> Result<bool, Refused> {
 pub fn clear_alias(socket: &Socket, name: &str) -> Result<(), Refused> {
     let mut batch = Batch::default();
     batch
-        .message("clearing the host's interface's alias", RTM_SETLINK, 0, &header(0, 0))
+        .message(Request::ClearAlias, RTM_SETLINK, 0, &header(0, 0))
         .text(IFLA_IFNAME, name)
         .attr(IFLA_IFALIAS, b"");
     match socket.execute(&mut batch) {
@@ -70,7 +69,7 @@ const SKIP_STATISTICS: u32 = 1 << 3;
 pub fn get(socket: &Socket, name: &str) -> Result<Option<Link>, Refused> {
     let mut batch = Batch::default();
     batch
-        .message("looking for an interface", RTM_GETLINK, 0, &header(0, 0))
+        .message(Request::FindLink, RTM_GETLINK, 0, &header(0, 0))
         .text(IFLA_IFNAME, name)
         .number(IFLA_EXT_MASK, SKIP_STATISTICS);
     let mut found = None;
@@ -85,7 +84,7 @@ pub fn get(socket: &Socket, name: &str) -> Result<Option<Link>, Refused> {
 pub fn all(socket: &Socket) -> Result<Vec<Link>, Refused> {
     let mut batch = Batch::default();
     batch
-        .message("listing interfaces", RTM_GETLINK, DUMP, &header(0, 0))
+        .message(Request::ListLinks, RTM_GETLINK, DUMP, &header(0, 0))
         .number(IFLA_EXT_MASK, SKIP_STATISTICS)
         .nest(IFLA_LINKINFO, |batch| {
             batch.attr(IFLA_INFO_KIND, b"veth");
@@ -106,7 +105,7 @@ fn parse(kind: u16, payload: &[u8]) -> Option<Link> {
 pub fn mtu(socket: &Socket, index: u32) -> Result<Option<u32>, Refused> {
     let mut batch = Batch::default();
     batch
-        .message("asking for the uplink's MTU", RTM_GETLINK, 0, &header(index, 0))
+        .message(Request::ReadUplinkMtu, RTM_GETLINK, 0, &header(index, 0))
         .number(IFLA_EXT_MASK, SKIP_STATISTICS);
     let mut mtu = None;
     socket.ask(&batch, |_, payload| {

@@ -11,6 +11,7 @@ use super::error::Error;
 use super::link;
 use super::netlink::Socket;
 use super::published::{Published, overlap};
+use super::request::Request;
 use crate::config::{Proto, Publish};
 use crate::record::Network;
 use crate::record::ports::{encode, proto_name};
@@ -83,7 +84,7 @@ fn probe(port: &Publish, v6: bool) -> Result<(), Error> {
             Err(Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT) => {
                 return Err(Error::NoSuchAddress { port: name(port), address: *address });
             }
-            Err(errno) => return Err(Error::Kernel { what: "trying a published port", errno }),
+            Err(errno) => return Err(Error::Kernel { request: Request::TryPort, errno }),
         }
     }
     Ok(())

@@ -6,6 +6,7 @@ use rustix::io::Errno;
 
 use super::link;
 use super::netlink::{Attributes, Batch, CREATE, EXCL, Refused, Socket, number};
+use super::request::Request;
 use super::uapi::{AF_INET, AF_INET6, RTM_GETROUTE, RTM_NEWADDR, RTM_NEWROUTE};
 
 fn family(address: IpAddr) -> u8 {
@@ -24,7 +25,7 @@ fn full_length(address: IpAddr) -> u8 {
 }
 
 /// An address on a link, without duplicate address detection: nobody else is on the wire.
-pub fn add_address(batch: &mut Batch, what: &'static str, index: u32, address: IpAddr, prefix: u8) {
+pub fn add_address(batch: &mut Batch, request: Request, index: u32, address: IpAddr, prefix: u8) {
     const IFA_ADDRESS: u16 = 1;
     const IFA_LOCAL: u16 = 2;
     const IFA_F_NODAD: u8 = 2;
@@ -36,7 +37,7 @@ pub fn add_address(batch: &mut Batch, what: &'static str, index: u32, address: I
     header[4..].copy_from_slice(&index.to_ne_bytes());
     let octets = octets(address);
     batch
-        .message(what, RTM_NEWADDR, CREATE | EXCL, &header)
+        .message(request, RTM_NEWADDR, CREATE | EXCL, &header)
         .attr(IFA_LOCAL, &octets)
         .attr(IFA_ADDRESS, &octets);
 }
@@ -44,7 +45,7 @@ pub fn add_address(batch: &mut Batch, what: &'static str, index: u32, address: I
 /// A route through a link: to one address directly, or (`to` is `None`) everything by `gateway`.
 pub fn add_route(
     batch: &mut Batch,
-    what: &'static str,
+    request: Request,
     index: u32,
     to: Option<IpAddr>,
     gateway: Option<IpAddr>,
@@ -65,7 +66,7 @@ pub fn add_route(
     if gateway.is_some() {
         header[8..].copy_from_slice(&ONLINK.to_ne_bytes());
     }
-    batch.message(what, RTM_NEWROUTE, CREATE | EXCL, &header).number(RTA_OIF, index);
+    batch.message(request, RTM_NEWROUTE, CREATE | EXCL, &header).number(RTA_OIF, index);
     if let Some(to) = to {
         batch.attr(RTA_DST, &octets(to));
     }
@@ -95,9 +96,7 @@ fn route_to(socket: &Socket, address: IpAddr) -> Result<Option<u32>, Refused> {
     const RTA_OIF: u16 = 4;
     let header = [family(address), full_length(address), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let mut batch = Batch::default();
-    batch
-        .message("asking for the uplink", RTM_GETROUTE, 0, &header)
-        .attr(RTA_DST, &octets(address));
+    batch.message(Request::FindUplink, RTM_GETROUTE, 0, &header).attr(RTA_DST, &octets(address));
     let mut index = None;
     match socket.ask(&batch, |_, payload| {
         index = Attributes(payload.get(12..).unwrap_or_default())

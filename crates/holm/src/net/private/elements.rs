@@ -11,6 +11,7 @@ use crate::net::error::Error;
 use crate::net::link;
 use crate::net::netlink::{Attributes, Batch, CREATE, DUMP, Socket, find};
 use crate::net::published::Published;
+use crate::net::request::Request;
 use crate::record::Network;
 
 /// `nfgenmsg` of family `inet`.
@@ -64,7 +65,7 @@ pub fn sweep(route: &Socket, instance: u8) -> Result<(), Error> {
     let wanted = wanted(route, instance)?;
     for element in there.iter().filter(|element| !wanted.contains(element)) {
         let deleted = netfilter.commit(|batch| {
-            element.message(batch, "withdrawing a published port", DELSETELEM, instance, false);
+            element.message(batch, Request::UnpublishPort, DELSETELEM, instance, false);
         });
         match deleted {
             // Somebody else sweeps too.
@@ -86,7 +87,7 @@ pub fn wanted(route: &Socket, instance: u8) -> Result<Vec<Element>, Error> {
 fn elements(netfilter: &Socket, instance: u8, set: &'static str) -> Result<Vec<Element>, Error> {
     let mut batch = Batch::default();
     batch
-        .message("reading the published ports", GETSETELEM, DUMP, &INET)
+        .message(Request::ListPorts, GETSETELEM, DUMP, &INET)
         .text(LIST_TABLE, &table(instance))
         .text(LIST_SET, set);
     let mut found = Vec::new();
@@ -109,7 +110,7 @@ pub fn add(netfilter: &Socket, instance: u8, elements: &[Element]) -> Result<(),
     }
     Ok(netfilter.commit(|batch| {
         for element in elements {
-            element.message(batch, "publishing a port", NEWSETELEM, instance, true);
+            element.message(batch, Request::PublishPort, NEWSETELEM, instance, true);
         }
     })?)
 }
@@ -131,13 +132,13 @@ impl Element {
     fn message(
         &self,
         batch: &mut Batch,
-        what: &'static str,
+        request: Request,
         kind: u16,
         instance: u8,
         with_data: bool,
     ) {
         batch
-            .message(what, kind, if with_data { CREATE } else { 0 }, &INET)
+            .message(request, kind, if with_data { CREATE } else { 0 }, &INET)
             .text(LIST_TABLE, &table(instance))
             .text(LIST_SET, self.set)
             .nest(LIST_ELEMENTS, |batch| {

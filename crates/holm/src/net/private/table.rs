@@ -13,6 +13,7 @@ use super::elements::{INET, LIST_TABLE, add, wanted};
 use super::ruleset::{MARK, mark, ruleset, table};
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, Socket, find};
+use crate::net::request::Request;
 
 /// Whether the instance's table is there with this mark.
 fn is_current(netfilter: &Socket, instance: u8, mark: &str) -> Result<bool, Error> {
@@ -20,9 +21,7 @@ fn is_current(netfilter: &Socket, instance: u8, mark: &str) -> Result<bool, Erro
     const TABLE_NAME: u16 = 1;
     const TABLE_USERDATA: u16 = 6;
     let mut batch = Batch::default();
-    batch
-        .message("looking for the nftables table", GETTABLE, 0, &INET)
-        .text(TABLE_NAME, &table(instance));
+    batch.message(Request::FindTable, GETTABLE, 0, &INET).text(TABLE_NAME, &table(instance));
     let mut current = false;
     match netfilter.ask(&batch, |_, payload| {
         let comment = payload
@@ -68,9 +67,7 @@ pub fn ensure(route: &Socket, instance: u8, resolver: Option<Ipv4Addr>) -> Resul
 pub fn delete(instance: u8) -> Result<(), Error> {
     const DELTABLE: u16 = 0x0a02;
     let deleted = Socket::netfilter()?.commit(|batch| {
-        batch
-            .message("deleting the nftables table", DELTABLE, 0, &INET)
-            .text(LIST_TABLE, &table(instance));
+        batch.message(Request::DeleteTable, DELTABLE, 0, &INET).text(LIST_TABLE, &table(instance));
     });
     match deleted {
         Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use crate::net::link;
 use crate::net::netlink::{Batch, CREATE, EXCL, Refused, Socket};
 use crate::net::published::Published;
+use crate::net::request::Request;
 use crate::net::route::{add_address, add_route};
 use crate::net::uapi::{
     AF_INET, AF_INET6, IFF_UP, IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_GROUP, IFLA_IFALIAS, IFLA_IFNAME,
@@ -16,12 +17,10 @@ use crate::net::uapi::{
 };
 use crate::record::Network;
 
-const MAKING: &str = "making the interface pair";
-
 impl Refused {
     /// Whether the pair could not be made because its name or index is taken.
-    pub fn is_duplicate(&self) -> bool {
-        self.what == MAKING && matches!(self.errno, Errno::EXIST | Errno::BUSY)
+    pub fn is_duplicate(self) -> bool {
+        self.request == Request::CreatePair && matches!(self.errno, Errno::EXIST | Errno::BUSY)
     }
 }
 
@@ -57,7 +56,7 @@ pub fn create(
     let mut batch = Batch::default();
     let index = network.host_index();
     batch
-        .message(MAKING, RTM_NEWLINK, CREATE | EXCL, &link::header(index, 0))
+        .message(Request::CreatePair, RTM_NEWLINK, CREATE | EXCL, &link::header(index, 0))
         .text(IFLA_IFNAME, &network.host_if)
         .number(IFLA_MTU, network.mtu)
         .attr(IFLA_ADDRESS, &network.host_mac())
@@ -78,46 +77,17 @@ pub fn create(
                 });
             });
         });
-    batch.message("setting up the host's interface", RTM_SETLINK, 0, &link::header(index, 0));
+    batch.message(Request::SetUpHostEnd, RTM_SETLINK, 0, &link::header(index, 0));
     if !network.publish.is_empty() {
         batch.text(IFLA_IFALIAS, &Published::of(network).alias());
     }
     no_generated_address(&mut batch, route_localnet, network.guest_v6.is_some());
-    batch.message(
-        "switching on the host's interface",
-        RTM_SETLINK,
-        0,
-        &link::header(index, IFF_UP),
-    );
-    add_address(
-        &mut batch,
-        "setting the gateway's IPv4 address",
-        index,
-        network.gateway_v4.into(),
-        32,
-    );
-    add_route(
-        &mut batch,
-        "routing the guest's IPv4 address",
-        index,
-        Some(network.guest_v4.into()),
-        None,
-    );
+    batch.message(Request::SwitchOnHostEnd, RTM_SETLINK, 0, &link::header(index, IFF_UP));
+    add_address(&mut batch, Request::AddGatewayV4, index, network.gateway_v4.into(), 32);
+    add_route(&mut batch, Request::RouteGuestV4, index, Some(network.guest_v4.into()), None);
     if let Some(guest_v6) = network.guest_v6 {
-        add_address(
-            &mut batch,
-            "setting the gateway's IPv6 address",
-            index,
-            network.gateway_v6.into(),
-            64,
-        );
-        add_route(
-            &mut batch,
-            "routing the guest's IPv6 address",
-            index,
-            Some(guest_v6.into()),
-            None,
-        );
+        add_address(&mut batch, Request::AddGatewayV6, index, network.gateway_v6.into(), 64);
+        add_route(&mut batch, Request::RouteGuestV6, index, Some(guest_v6.into()), None);
     }
     socket.execute(&mut batch)
 }
@@ -126,24 +96,18 @@ pub fn create(
 pub fn configure(batch: &mut Batch, network: &Network) {
     let index = network.guest_index();
     if network.guest_v6.is_some() {
-        batch.message("setting up eth0", RTM_SETLINK, 0, &link::header(index, 0));
+        batch.message(Request::SetUpEth0, RTM_SETLINK, 0, &link::header(index, 0));
         no_generated_address(batch, false, true);
     }
-    batch.message("switching on eth0", RTM_SETLINK, 0, &link::header(index, IFF_UP));
+    batch.message(Request::SwitchOnEth0, RTM_SETLINK, 0, &link::header(index, IFF_UP));
     let (gateway_v4, gateway_v6): (IpAddr, IpAddr) =
         (network.gateway_v4.into(), network.gateway_v6.into());
-    add_address(batch, "setting eth0's IPv4 address", index, network.guest_v4.into(), 32);
-    add_route(batch, "routing to the IPv4 gateway", index, Some(gateway_v4), None);
-    add_route(batch, "setting the IPv4 default route", index, None, Some(gateway_v4));
+    add_address(batch, Request::AddGuestV4, index, network.guest_v4.into(), 32);
+    add_route(batch, Request::RouteGatewayV4, index, Some(gateway_v4), None);
+    add_route(batch, Request::DefaultRouteV4, index, None, Some(gateway_v4));
     if let Some(guest_v6) = network.guest_v6 {
-        add_address(
-            batch,
-            "setting eth0's link-local address",
-            index,
-            network.guest_link_local().into(),
-            64,
-        );
-        add_address(batch, "setting eth0's IPv6 address", index, guest_v6.into(), 128);
-        add_route(batch, "setting the IPv6 default route", index, None, Some(gateway_v6));
+        add_address(batch, Request::AddLinkLocal, index, network.guest_link_local().into(), 64);
+        add_address(batch, Request::AddGuestV6, index, guest_v6.into(), 128);
+        add_route(batch, Request::DefaultRouteV6, index, None, Some(gateway_v6));
     }
 }

@@ -1,0 +1,12 @@
+//! Just enough netlink: several requests in one `send`, one acknowledgement for all of them.
+//!
+//! The kernel works through every message of a datagram in order and reports each that failed, acknowledged or not;
+//! so only the last one asks for an acknowledgement, and a start costs two system calls for a dozen requests.
+
+mod read;
+mod socket;
+mod write;
+
+pub use read::{Attributes, find, number, text};
+pub use socket::{Refused, Socket};
+pub use write::{Batch, CREATE, DUMP, EXCL};

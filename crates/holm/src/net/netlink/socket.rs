@@ -1,0 +1,122 @@
+//! Sending messages, and waiting until the kernel has worked through them.
+
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::netlink;
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
+
+use super::read::Messages;
+use super::write::Batch;
+use crate::net::request::Request;
+
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+
+/// A message that the kernel refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused {
+    /// What the message asked for.
+    pub request: Request,
+    /// The kernel's answer.
+    pub errno: Errno,
+}
+
+impl Refused {
+    fn io(errno: Errno) -> Self {
+        Self { request: Request::Exchange, errno }
+    }
+}
+
+/// A netlink socket of the calling thread's network namespace.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+impl Socket {
+    /// For links, addresses and routes.
+    pub fn route() -> Result<Self, Refused> {
+        Self::open(None)
+    }
+
+    /// For nftables.
+    pub fn netfilter() -> Result<Self, Refused> {
+        Self::open(Some(netlink::NETFILTER))
+    }
+
+    fn open(protocol: Option<Protocol>) -> Result<Self, Refused> {
+        socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)
+            .map(Self)
+            .map_err(Refused::io)
+    }
+
+    /// Sends a batch whose message `last` (counted from 0) is acknowledged, and waits for that. The
+    /// first refusal wins.
+    fn transact(&self, batch: &Batch, last: u32) -> Result<(), Refused> {
+        send(&self.0, batch.bytes(), SendFlags::empty()).map_err(Refused::io)?;
+        let mut refused: Option<(u32, Errno)> = None;
+        let mut buffer = [0u8; 8192];
+        loop {
+            let (length, _) =
+                recv(&self.0, &mut buffer[..], RecvFlags::empty()).map_err(Refused::io)?;
+            for message in Messages(&buffer[..length]) {
+                if message.kind != NLMSG_ERROR {
+                    continue;
+                }
+                if let Some(errno) = message.error()
+                    && refused.is_none_or(|(sequence, _)| message.sequence < sequence)
+                {
+                    refused = Some((message.sequence, errno));
+                }
+                if message.sequence == last {
+                    return refused.map_or(Ok(()), |(sequence, errno)| {
+                        Err(Refused { request: batch.request(sequence), errno })
+                    });
+                }
+            }
+        }
+    }
+
+    /// Sends a batch and waits until the kernel has worked through it.
+    pub fn execute(&self, batch: &mut Batch) -> Result<(), Refused> {
+        let last = batch.acknowledge();
+        self.transact(batch, last)
+    }
+
+    /// Sends an nftables transaction: all of `batch` happens or nothing does.
+    pub fn commit(&self, fill: impl FnOnce(&mut Batch)) -> Result<(), Refused> {
+        // nfgenmsg: any family, version 0, the subsystem (nftables, 10) in network order.
+        const SUBSYSTEM: [u8; 4] = [0, 0, 0, 10];
+        let mut batch = Batch::default();
+        batch.message(Request::OpenTransaction, 0x10, 0, &SUBSYSTEM);
+        fill(&mut batch);
+        let last = batch.acknowledge();
+        batch.message(Request::CloseTransaction, 0x11, 0, &SUBSYSTEM);
+        self.transact(&batch, last)
+    }
+
+    /// Sends a batch of one request and hands every message of the reply to `each`.
+    pub fn ask(&self, batch: &Batch, mut each: impl FnMut(u16, &[u8])) -> Result<(), Refused> {
+        send(&self.0, batch.bytes(), SendFlags::empty()).map_err(Refused::io)?;
+        let mut buffer = vec![0u8; 32768];
+        loop {
+            let (length, _) =
+                recv(&self.0, &mut buffer[..], RecvFlags::empty()).map_err(Refused::io)?;
+            for message in Messages(&buffer[..length]) {
+                match message.kind {
+                    NLMSG_DONE => return Ok(()),
+                    NLMSG_ERROR => {
+                        return message.error().map_or(Ok(()), |errno| {
+                            Err(Refused { request: batch.request(0), errno })
+                        });
+                    }
+                    kind => each(kind, message.payload),
+                }
+            }
+            if !batch.is_dump() {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What the kernel is asked to do, for errors and for what follows from them.
+
+use std::fmt;
+
+/// What a message asks of the kernel; shown as in "{request} failed".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the text of each says it")]
+pub enum Request {
+    Exchange,
+    CreatePair,
+    SetUpHostEnd,
+    SwitchOnHostEnd,
+    AddGatewayV4,
+    RouteGuestV4,
+    AddGatewayV6,
+    RouteGuestV6,
+    SwitchOnLoopback,
+    SetUpEth0,
+    SwitchOnEth0,
+    AddGuestV4,
+    RouteGatewayV4,
+    DefaultRouteV4,
+    AddLinkLocal,
+    AddGuestV6,
+    DefaultRouteV6,
+    RemoveHostEnd,
+    ClearAlias,
+    FindLink,
+    ListLinks,
+    FindUplink,
+    ReadUplinkMtu,
+    FindTable,
+    DeleteTable,
+    OpenTransaction,
+    CloseTransaction,
+    ListPorts,
+    PublishPort,
+    UnpublishPort,
+    TryPort,
+}
+
+impl Request {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Exchange => "talking to the kernel over netlink",
+            Self::CreatePair => "making the interface pair",
+            Self::SetUpHostEnd => "setting up the host's interface",
+            Self::SwitchOnHostEnd => "switching on the host's interface",
+            Self::AddGatewayV4 => "setting the gateway's IPv4 address",
+            Self::RouteGuestV4 => "routing the guest's IPv4 address",
+            Self::AddGatewayV6 => "setting the gateway's IPv6 address",
+            Self::RouteGuestV6 => "routing the guest's IPv6 address",
+            Self::SwitchOnLoopback => "switching on the loopback interface",
+            Self::SetUpEth0 => "setting up eth0",
+            Self::SwitchOnEth0 => "switching on eth0",
+            Self::AddGuestV4 => "setting eth0's IPv4 address",
+            Self::RouteGatewayV4 => "routing to the IPv4 gateway",
+            Self::DefaultRouteV4 => "setting the IPv4 default route",
+            Self::AddLinkLocal => "setting eth0's link-local address",
+            Self::AddGuestV6 => "setting eth0's IPv6 address",
+            Self::DefaultRouteV6 => "setting the IPv6 default route",
+            Self::RemoveHostEnd => "removing the host's interface",
+            Self::ClearAlias => "clearing the host's interface's alias",
+            Self::FindLink => "looking for an interface",
+            Self::ListLinks => "listing interfaces",
+            Self::FindUplink => "asking for the uplink",
+            Self::ReadUplinkMtu => "asking for the uplink's MTU",
+            Self::FindTable => "looking for the nftables table",
+            Self::DeleteTable => "deleting the nftables table",
+            Self::OpenTransaction => "opening a transaction",
+            Self::CloseTransaction => "closing a transaction",
+            Self::ListPorts => "reading the published ports",
+            Self::PublishPort => "publishing a port",
+            Self::UnpublishPort => "withdrawing a published port",
+            Self::TryPort => "trying a published port",
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
