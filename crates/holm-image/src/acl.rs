@@ -1,6 +1,6 @@
-//! Access control lists: from the text that archives hold to the form that the kernel has.
+//! Access control lists: from the text in archives to the kernel's binary form.
 
-/// Of the kernel's `posix_acl_xattr.h`.
+/// From the kernel's `posix_acl_xattr.h`.
 const VERSION: u32 = 2;
 const USER_OBJ: u16 = 0x01;
 const USER: u16 = 0x02;
@@ -13,7 +13,8 @@ const NO_ID: u32 = u32::MAX;
 /// Length of a list of owner, group and others only.
 pub const MINIMAL: usize = 4 + 3 * 8;
 
-/// The attribute value for a text such as `user::rwx,user:1000:r--,group::r-x,mask::rwx,other::---`.
+/// The attribute value for a text such as
+/// `user::rwx,user:1000:r--,group::r-x,mask::rwx,other::---`.
 pub fn encode(text: &str) -> Result<Vec<u8>, String> {
     let mut entries = Vec::new();
     for line in text.split([',', '\n']) {
@@ -22,7 +23,7 @@ pub fn encode(text: &str) -> Result<Vec<u8>, String> {
             entries.push(parse_entry(entry)?);
         }
     }
-    // The kernel wants them in this order.
+    // The order that the kernel demands.
     entries.sort_unstable();
     let mut value = VERSION.to_le_bytes().to_vec();
     for (tag, id, permissions) in entries {
@@ -36,7 +37,7 @@ pub fn encode(text: &str) -> Result<Vec<u8>, String> {
 /// Tag, id and permissions of `user:1000:rwx`, or with star's and bsdtar's number at the end,
 /// `user:joe:rwx:1000`.
 fn parse_entry(entry: &str) -> Result<(u16, u32, u16), String> {
-    let wrong = || format!("`{entry}` is no entry of an access control list");
+    let wrong = || format!("`{entry}` is not an entry of an access control list");
     let mut parts = entry.split(':');
     let mut next = || parts.next();
     let (kind, who, bits) = (next(), next().unwrap_or_default(), next().unwrap_or_default());
@@ -52,8 +53,8 @@ fn parse_entry(entry: &str) -> Result<(u16, u32, u16), String> {
     let id = match tag {
         USER | GROUP => number.unwrap_or(who).parse().map_err(|_| {
             format!(
-                "its access control list names `{who}`, and whose number that is the archive does not \
-                 say; make it with `tar --xattrs --xattrs-include='*'`"
+                "its access control list names `{who}`, whose number the archive does not have; \
+                 make it with `tar --xattrs --xattrs-include='*'`"
             )
         })?,
         _ => NO_ID,

@@ -14,12 +14,12 @@ pub enum Error {
         /// What it is, and what to do.
         reason: String,
     },
-    /// The source as a whole is of no use.
+    /// The source as a whole cannot be used.
     #[error("{what}: {reason}")]
     Source {
         /// The source.
         what: String,
-        /// What is wrong with it, and what to do.
+        /// Why not, and what to do.
         reason: String,
     },
     /// Another program failed.
@@ -27,7 +27,7 @@ pub enum Error {
     Tool {
         /// Its name.
         program: &'static str,
-        /// The last it said.
+        /// The last that it printed.
         message: String,
     },
     /// The system refused something.
@@ -37,7 +37,7 @@ pub enum Error {
         what: &'static str,
         /// With what.
         path: PathBuf,
-        /// The kernel's words.
+        /// the kernel's error.
         source: io::Error,
     },
 }
@@ -59,7 +59,7 @@ impl Error {
         Self::Refused { path: PathBuf::from(OsStr::from_bytes(path)), reason: reason.into() }
     }
 
-    /// For a source that is of no use.
+    /// For a source that cannot be used.
     pub(crate) fn source(what: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Source { what: what.into(), reason: reason.into() }
     }

@@ -2,7 +2,7 @@
 //! The content of bases: reading what they are made from, and writing what they are stored as.
 //!
 //! ```text
-//! image               an EROFS image in the composefs layout: names, metadata, bodies up to 64 bytes
+//! image               an EROFS image in the composefs layout: all metadata, bodies up to 64 bytes
 //! objects/ab/cdef...  a longer body, named by its fs-verity SHA-256 digest, shared by all images
 //! ```
 //!
@@ -10,8 +10,8 @@
 //! and into [`Objects`], which hold these. Then the tree is written as an image. Nothing of a
 //! source is ever unpacked on the host.
 //!
-//! What reads foreign bytes ([`tar`], [`pax`], [`sparse`], [`acl`], [`xattrs`], [`elf`]) is free of
-//! I/O of its own, takes slices or a reader, and never panics: fuzz targets call it.
+//! Parsers of untrusted bytes ([`tar`], [`pax`], [`sparse`], [`acl`], [`xattrs`], [`elf`]) do no
+//! I/O of their own, take slices or a reader, and never panic: fuzz targets call them.
 //!
 //! The engine of Holm does not link this crate, because composefs brings openssl and tokio.
 

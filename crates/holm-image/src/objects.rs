@@ -1,7 +1,14 @@
-//! File bodies on their way into the store.
+//! Writing file bodies into the object store.
 //!
-//! New bodies are collected in the stage and moved into the store when all are on the disk: an
-//! object that has its name is whole, even after a power failure, and a killed import leaves none.
+//! ```text
+//! STORE/ab/cdef...     an object
+//! STAGING/body         the body that is being written
+//! STAGING/abcdef...    a whole body that the store does not have yet
+//! ```
+//!
+//! New bodies are collected in the staging directory and renamed into the store when all of them
+//! are on disk. So an object under its name is whole, even after a power failure, and an import
+//! that is killed leaves none behind.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
@@ -21,12 +28,12 @@ use crate::verity::Hasher;
 pub(crate) const PIECE: usize = 1 << 20;
 const BLOCK: usize = 4096;
 
-/// The store, and the bodies that are added to it.
+/// An object store, and the bodies that are being added to it.
 #[derive(Debug)]
 pub struct Objects {
     store: PathBuf,
-    stage: PathBuf,
-    /// Keeps the collector of unused objects away.
+    staging: PathBuf,
+    /// Keeps unused objects from being collected, which needs this lock exclusively.
     _lock: File,
     /// Every body of the base: its path below the store, its size, and whether it is new.
     bodies: BTreeMap<String, (u64, bool)>,
@@ -34,13 +41,13 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Opens the store `store`, with the folder `stage` for new bodies.
-    pub fn open(store: PathBuf, stage: PathBuf) -> Result<Self> {
-        fs::create_dir(&stage).map_err(Error::io("create", &stage))?;
+    /// Opens the object store `store`. Makes the directory `staging` for new bodies.
+    pub fn open(store: PathBuf, staging: PathBuf) -> Result<Self> {
+        fs::create_dir(&staging).map_err(Error::io("create", &staging))?;
         let lock = File::open(&store).map_err(Error::io("open", &store))?;
         flock(&lock, FlockOperation::LockShared).map_err(Error::io("lock", &store))?;
         let buffer = Vec::with_capacity(PIECE);
-        Ok(Self { store, stage, _lock: lock, bodies: BTreeMap::new(), buffer })
+        Ok(Self { store, staging, _lock: lock, bodies: BTreeMap::new(), buffer })
     }
 
     /// Begins a body.
@@ -49,11 +56,11 @@ impl Objects {
         Body { objects: self, hasher: Hasher::new(), file: None, at: 0 }
     }
 
-    /// Where the contents of a body are now.
+    /// Where the file with a body is now.
     pub(crate) fn path(&self, id: &Sha256HashValue) -> PathBuf {
         let name = id.to_object_pathname();
         let store = self.store.join(&name);
-        if store.exists() { store } else { self.stage.join(name.replace('/', "")) }
+        if store.exists() { store } else { self.staging.join(name.replace('/', "")) }
     }
 
     /// Bytes of all bodies, each once, and of those that are new.
@@ -67,8 +74,8 @@ impl Objects {
         self.bodies.iter().map(|(path, (size, _))| (path.as_str(), *size))
     }
 
-    /// Gives new bodies, which are on the disk already, their names in the store.
-    pub fn publish(&self) -> Result<()> {
+    /// Renames new bodies into the store. The caller has synced them to disk.
+    pub fn commit(&self) -> Result<()> {
         for (name, _) in self.bodies.iter().filter(|(_, (_, new))| *new) {
             let dir = self.store.join(&name[..2]);
             match fs::create_dir(&dir) {
@@ -77,10 +84,10 @@ impl Objects {
                 }
                 _ => {}
             }
-            let from = self.stage.join(name.replace('/', ""));
+            let from = self.staging.join(name.replace('/', ""));
             let to = self.store.join(name);
             match renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE) {
-                // Another import was quicker; what it stored is the same.
+                // Another import was quicker, with the same content.
                 Ok(()) | Err(rustix::io::Errno::EXIST) => {}
                 Err(e) => return Err(Error::io("create", &to)(e)),
             }
@@ -103,10 +110,10 @@ impl Objects {
             let at = size - self.buffer.len() as u64;
             write_sparse(&file, &self.buffer, at).map_err(Error::io("write", &path))?;
             file.set_len(size).map_err(Error::io("write", &path))?;
-            // Who may read a file is decided by the image.
+            // The metadata image says who may read the file.
             file.set_permissions(Permissions::from_mode(0o444))
                 .map_err(Error::io("write", &path))?;
-            let to = self.stage.join(name.replace('/', ""));
+            let to = self.staging.join(name.replace('/', ""));
             fs::rename(&path, &to).map_err(Error::io("create", &to))?;
         }
         self.bodies.insert(name, (size, new));
@@ -114,7 +121,7 @@ impl Objects {
     }
 
     fn temporary(&self) -> PathBuf {
-        self.stage.join("body")
+        self.staging.join("body")
     }
 }
 
@@ -157,7 +164,7 @@ impl Body<'_> {
         Ok(())
     }
 
-    /// Ends the body and says how the image refers to it.
+    /// Ends the body and returns how the image refers to it.
     pub(crate) fn end(mut self) -> Result<RegularFile<Sha256HashValue>> {
         let size = self.hasher.len();
         if size <= INLINE_CONTENT_MAX_V0 as u64 {

@@ -1,5 +1,5 @@
-//! Extended headers (pax): nanoseconds, attributes, access control lists, and the three ways in which
-//! GNU tar writes holes.
+//! Extended headers (pax): nanoseconds, extended attributes, access control lists, and the three
+//! ways in which GNU tar writes holes.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::sparse;
 use crate::xattrs::{self, Xattrs};
 
-/// Records with access control lists as text, and the attributes that they become.
+/// Keys of access control lists as text, and the attributes that they become.
 const LISTS: [(&str, &str); 2] = [
     ("SCHILY.acl.access", "system.posix_acl_access"),
     ("SCHILY.acl.default", "system.posix_acl_default"),
@@ -34,16 +34,16 @@ pub struct Pax {
     records: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What the records in `text` say, the last of a key; none if they are damaged.
+/// Parses the records in `text`; `None` if they are damaged. The last record of a key counts.
 pub fn parse(mut text: &[u8]) -> Option<Pax> {
     let mut pax = Pax::default();
-    // The real name of a file with holes, whose `path` is a made-up one.
+    // The name of a file with holes: GNU tar makes up another for `path`.
     let mut real = None;
     while !text.is_empty() {
         let (key, value, rest) = record(text)?;
         text = rest;
         match key {
-            // An empty value takes back what a header for all entries said.
+            // An empty value revokes that of a global header.
             b"path" => pax.path = Some(value.to_vec()).filter(|v| !v.is_empty()),
             b"linkpath" => pax.link = Some(value.to_vec()).filter(|v| !v.is_empty()),
             b"size" if !value.is_empty() => pax.size = Some(number(value)?),
@@ -62,7 +62,7 @@ pub fn parse(mut text: &[u8]) -> Option<Pax> {
 }
 
 impl Pax {
-    /// The attributes of the file `path`, its access control lists among them.
+    /// The extended attributes of the file `path`, its access control lists among them.
     pub fn xattrs(&self, path: &[u8]) -> Result<Xattrs> {
         let mut all = Xattrs::new();
         for (key, value) in &self.records {
@@ -101,8 +101,8 @@ impl Pax {
         self.last("GNU.sparse.realsize").or_else(|| self.last("GNU.sparse.size"))
     }
 
-    /// Where the data of an entry with holes goes; none if the map is damaged. In one format it
-    /// stands before the data.
+    /// Where the data of an entry with holes goes; `None` if the map is damaged. In one of the
+    /// formats it is read from the start of the entry's data.
     pub fn sparse_map(&self, data: &mut impl Read) -> Option<sparse::Map> {
         let size = number(self.sparse_size()?)?;
         let numbers = match (self.last("GNU.sparse.major"), self.last("GNU.sparse.map")) {
@@ -136,7 +136,7 @@ fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Seconds and nanoseconds of "-1.25", which is a quarter before the second before 1970.
+/// Seconds and nanoseconds of a decimal number such as "-1.25".
 fn parse_time(text: &[u8]) -> Option<(i64, u32)> {
     let text = std::str::from_utf8(text).ok()?;
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -176,7 +176,8 @@ mod tests {
 
     #[test]
     fn records() {
-        let text = b"19 path=two\nlines!\n14 uid=100000\n24 SCHILY.xattr.u=\0=\n\xff=\n15 mtime=1.000\n7 gid=\n";
+        let text = b"19 path=two\nlines!\n14 uid=100000\n24 SCHILY.xattr.u=\0=\n\xff=\n\
+                     15 mtime=1.000\n7 gid=\n";
         let pax = parse(text).unwrap();
         assert_eq!(pax.path.unwrap(), b"two\nlines!");
         assert_eq!((pax.uid, pax.gid, pax.mtime), (Some(100_000), None, Some((1, 0))));

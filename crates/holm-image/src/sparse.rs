@@ -1,13 +1,13 @@
-//! Where the data of a file with holes is.
+//! Maps of files with holes.
 
 use std::io::Read;
 
-/// No file of a base has more pieces; a map that claims so is an attack on memory.
+/// No file has more pieces of data; a map that claims so is an attack on memory.
 const PIECES_MAX: usize = 1 << 22;
 /// The blocks that a map before the data is padded to.
 const BLOCK: usize = 512;
 
-/// The pieces of data of a file with holes.
+/// Where the data of a file with holes is.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Map {
     /// The file's length.
@@ -17,7 +17,8 @@ pub struct Map {
 }
 
 impl Map {
-    /// The map of a file of `size` bytes from pairs of offset and length, if they make one.
+    /// The map of a file of `size` bytes from pairs of offset and length; `None` if they overlap,
+    /// are not in order, or do not fit.
     pub fn new(size: u64, numbers: &[u64]) -> Option<Self> {
         let (pairs, []) = numbers.as_chunks::<2>() else { return None };
         let mut at = 0;
@@ -35,8 +36,8 @@ impl Map {
     }
 }
 
-/// The numbers of GNU tar's map in version 1.0, which stands before the data, in decimal lines,
-/// padded to 512 bytes.
+/// Reads the pairs of GNU tar's map in version 1.0 from the start of an entry's data: decimal
+/// lines, padded to 512 bytes.
 pub fn read_numbers(entry: &mut impl Read) -> Option<Vec<u64>> {
     let mut block = [0; BLOCK];
     let mut at = block.len();

@@ -14,18 +14,18 @@ use crate::tree::Tree;
 
 /// Links followed on the way to one file, as the kernel does.
 const LINKS_MAX: u32 = 40;
-/// No more of a file is read: an os-release with a large hole would take all memory.
+/// At most this much of a file is read: an os-release with a large hole would take all memory.
 const START: u64 = 64 << 10;
-/// Where an init may be, the first that is there counts.
+/// Where an init may be; the first that exists counts.
 const INITS: [&str; 4] =
     ["/sbin/init", "/lib/systemd/systemd", "/usr/lib/systemd/systemd", "/bin/init"];
 
-/// What was found out about a tree.
+/// The system that a tree holds.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct System {
     /// Path of the init it brings.
     pub init: Option<String>,
-    /// What that is: "systemd 257", "sysvinit", "openrc", "runit".
+    /// What kind of init that is: "systemd 257", "sysvinit", "openrc", "runit".
     pub kind: Option<String>,
     /// `PRETTY_NAME` of its os-release.
     pub os: Option<String>,
@@ -34,7 +34,7 @@ pub struct System {
 }
 
 impl System {
-    /// Looks at the tree, and at the bodies in `objects`.
+    /// Detects the system in `tree`, whose file bodies are in `objects`.
     pub fn detect(tree: &Tree, objects: &Objects) -> Self {
         let view = View { tree, objects };
         let init = INITS.iter().find_map(|path| Some((path, view.program(path)?)));
@@ -69,7 +69,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// Which init the program at `real` is.
+    /// The kind of init that the program at `real` is.
     fn kind(&self, real: &str) -> Option<String> {
         let name = real.rsplit('/').next()?;
         Some(match name {
@@ -87,18 +87,18 @@ impl View<'_> {
         })
     }
 
-    /// From the name of systemd's own library, which is in one of two places.
+    /// The version in the name of systemd's own library.
     fn systemd_version(&self) -> Option<String> {
         let machines = ["x86_64", "aarch64", "i386", "riscv64"]
             .map(|m| format!("/usr/lib/{m}-linux-gnu/systemd"));
         let places =
             ["/usr/lib/systemd", "/lib/systemd"].into_iter().map(str::to_owned).chain(machines);
         places.into_iter().find_map(|place| {
-            let dir = self.folder(&self.resolve(&place)?)?;
+            let dir = self.directory(&self.resolve(&place)?)?;
             dir.entries().find_map(|(name, _)| {
                 let version =
                     name.to_str()?.strip_prefix("libsystemd-shared-")?.strip_suffix(".so")?;
-                // Debian: 252.39-1~deb12u1; the rest is of no interest.
+                // Debian: 252.39-1~deb12u1.
                 Some(version.split(['.', '-', '~']).next()?.to_owned())
             })
         })
@@ -118,7 +118,7 @@ impl View<'_> {
         Some(String::from_utf8_lossy(&self.read(path)?).into_owned())
     }
 
-    /// How the file at `path` begins.
+    /// The beginning of the file at `path`.
     fn read(&self, path: &str) -> Option<Vec<u8>> {
         let id = self.tree.find(self.resolve(path)?.as_bytes())?;
         match &self.tree.leaf(id).content {
@@ -133,11 +133,11 @@ impl View<'_> {
         }
     }
 
-    fn folder(&self, path: &str) -> Option<&Directory<Sha256HashValue>> {
+    fn directory(&self, path: &str) -> Option<&Directory<Sha256HashValue>> {
         self.tree.root().get_directory(OsStr::new(path)).ok()
     }
 
-    /// `path` with all links in it followed inside the tree.
+    /// `path` with all symbolic links in it resolved inside the tree.
     fn resolve(&self, path: &str) -> Option<String> {
         let mut links = 0;
         let mut todo: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
@@ -151,7 +151,7 @@ impl View<'_> {
                 }
                 _ => {}
             }
-            let parent = self.folder(&format!("/{}", done.join("/")))?;
+            let parent = self.directory(&format!("/{}", done.join("/")))?;
             let target = match parent.lookup(OsStr::new(&part))? {
                 Inode::Directory(_) => None,
                 Inode::Leaf(id, _) => match &self.tree.leaf(*id).content {

@@ -1,4 +1,5 @@
-//! The tree of a base while it is put together, in memory: a hostile archive has nowhere to escape to.
+//! The files of a base, in memory while they are read: so a hostile archive has nowhere to escape
+//! to.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,17 +13,17 @@ use composefs::tree::{Directory, FileSystem, Inode, Leaf, LeafContent, Stat};
 
 use crate::error::{Error, Result};
 
-/// What a file that is no folder holds.
+/// The content of a file that is not a directory.
 pub(crate) type Content = LeafContent<Sha256HashValue>;
 
-/// The longest name of one file, as everywhere on Linux.
+/// The longest name of a file, as everywhere on Linux.
 const NAME_MAX: usize = 255;
-/// The longest path and target of a link, without the closing zero.
+/// The longest path and target of a symbolic link, without the terminating zero.
 const PATH_MAX: usize = 4095;
 /// The composefs writer visits the tree recursively, so its depth needs a bound.
 const DEPTH_MAX: usize = 1000;
 
-/// All files of a base but the bodies of long ones, which are [`Objects`](crate::Objects).
+/// All files of a base. Bodies above 64 bytes are in [`Objects`](crate::Objects).
 #[derive(Debug)]
 pub struct Tree {
     fs: FileSystem<Sha256HashValue>,
@@ -35,13 +36,13 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// An empty root folder.
+    /// An empty root directory.
     pub fn new() -> Self {
         Self { fs: FileSystem::new(directory_stat()) }
     }
 
-    /// Adds a folder, or gives one that is there its metadata.
-    pub(crate) fn folder(&mut self, path: &[u8], stat: Stat) -> Result<()> {
+    /// Adds a directory, or sets the metadata of one that exists.
+    pub(crate) fn directory(&mut self, path: &[u8], stat: Stat) -> Result<()> {
         let parts = split(path)?;
         let Some((name, parents)) = parts.split_last() else {
             self.fs.set_root_stat(stat);
@@ -49,13 +50,13 @@ impl Tree {
         };
         let parent = self.parent(path, parents)?;
         if let Some(Inode::Leaf(..)) = parent.lookup(name) {
-            return Err(Error::refused(path, "it is a file and a folder at once"));
+            return Err(Error::refused(path, "it is a file and a directory at once"));
         }
         parent.merge(name, Inode::Directory(Box::new(Directory::new(stat))));
         Ok(())
     }
 
-    /// Adds something that is no folder; what had the name before is replaced, as tar does.
+    /// Adds a file that is not a directory. It replaces one of the same name, as tar does.
     pub(crate) fn file(&mut self, path: &[u8], stat: Stat, content: Content) -> Result<LeafId> {
         if let LeafContent::Symlink(target) = &content
             && !(1..=PATH_MAX).contains(&target.len())
@@ -69,10 +70,10 @@ impl Tree {
         Ok(id)
     }
 
-    /// Gives a file a further name.
+    /// Adds a hard link to a file.
     pub(crate) fn link(&mut self, path: &[u8], id: LeafId) -> Result<()> {
         let parts = split(path)?;
-        let both = || Error::refused(path, "it is a file and a folder at once");
+        let both = || Error::refused(path, "it is a file and a directory at once");
         let (name, parents) = parts.split_last().ok_or_else(both)?;
         let parent = self.parent(path, parents)?;
         if let Some(Inode::Directory(_)) = parent.lookup(name) {
@@ -82,7 +83,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The file at `path`, for a hard link to it.
+    /// The file at `path`, if it is not a directory.
     pub(crate) fn find(&self, path: &[u8]) -> Option<LeafId> {
         let parts = split(path).ok()?;
         let (name, parents) = parts.split_last()?;
@@ -93,17 +94,17 @@ impl Tree {
         dir.leaf_id(name).ok()
     }
 
-    /// What a hard link shares.
+    /// The metadata and content of a file.
     pub(crate) fn leaf(&self, id: LeafId) -> &Leaf<Sha256HashValue> {
         &self.fs.leaves[id.0]
     }
 
-    /// The root folder.
+    /// The root directory.
     pub(crate) fn root(&self) -> &Directory<Sha256HashValue> {
         &self.fs.root
     }
 
-    /// Files, folders and links, without the root.
+    /// The number of files, directories and links, without the root.
     pub fn count(&self) -> u64 {
         fn below(dir: &Directory<Sha256HashValue>) -> u64 {
             dir.inodes()
@@ -124,7 +125,7 @@ impl Tree {
         Ok(mkfs_erofs_versioned(&fs, FormatVersion::V1))
     }
 
-    /// The folder that `parents` name, made where it is missing: archives may leave it out.
+    /// The directory that `parents` name. Missing ones are made: archives may leave them out.
     fn parent(
         &mut self,
         path: &[u8],
@@ -139,7 +140,8 @@ impl Tree {
                     dir.insert(part, Inode::Directory(new));
                 }
                 Some(Inode::Leaf(..)) => {
-                    let reason = format!("it lies below {}, which is not a folder", part.display());
+                    let reason =
+                        format!("it lies below {}, which is not a directory", part.display());
                     return Err(Error::refused(path, reason));
                 }
             }
@@ -149,7 +151,7 @@ impl Tree {
     }
 }
 
-/// A folder of which nothing is known.
+/// The metadata of a directory that a source does not describe.
 fn directory_stat() -> Stat {
     Stat {
         st_mode: 0o755,
@@ -161,7 +163,7 @@ fn directory_stat() -> Stat {
     }
 }
 
-/// The names that lead from the root to `path`; a leading `/` and `.` are nothing.
+/// The components of `path`, without a leading `/` and `.`.
 fn split(path: &[u8]) -> Result<Vec<&OsStr>> {
     let refused = |reason: &str| Err(Error::refused(path, reason));
     let parts = path.split(|b| *b == b'/').filter(|part| !part.is_empty() && *part != b".");
@@ -181,7 +183,7 @@ fn split(path: &[u8]) -> Result<Vec<&OsStr>> {
     Ok(parts)
 }
 
-/// The error about a device node at `path`.
+/// The error for a device node at `path`.
 pub(crate) fn device(path: &[u8]) -> Error {
     let reason = "a device node; a guest gets its devices from Holm, so leave it out of the source \
                   (`tar --exclude=./dev/*`)";

@@ -1,7 +1,7 @@
 //! The fs-verity digest (SHA-256, blocks of 4096 bytes, no salt), which names an object.
 //!
-//! composefs has a hasher too; this one takes a hole of any length in no time, because blocks that
-//! are the same are hashed once on each level.
+//! composefs has a hasher too. This one handles a hole of any length in no time, because it hashes
+//! equal blocks once on each level.
 
 use openssl::sha::sha256;
 
@@ -14,7 +14,7 @@ const ZEROS: [u8; BLOCK] = [0; BLOCK];
 pub struct Hasher {
     /// The last, unfinished block of data.
     partial: Vec<u8>,
-    /// Of each level of the tree the last, unfinished block of hashes; never empty.
+    /// The last, unfinished block of hashes of each level of the tree; never empty.
     levels: Vec<Vec<u8>>,
     zero: [u8; HASH],
     len: u64,
@@ -27,7 +27,7 @@ impl Default for Hasher {
 }
 
 impl Hasher {
-    /// Of no data.
+    /// A hasher that has seen no data.
     pub fn new() -> Self {
         let zero = sha256(&ZEROS);
         Self { partial: Vec::with_capacity(BLOCK), levels: Vec::new(), zero, len: 0 }
@@ -55,7 +55,7 @@ impl Hasher {
         self.partial.extend_from_slice(rest);
     }
 
-    /// The same as `data` with that many zeros.
+    /// Goes on with `count` zeros.
     pub fn zeros(&mut self, mut count: u64) {
         self.len += count;
         if !self.partial.is_empty() {
@@ -77,8 +77,8 @@ impl Hasher {
         }
     }
 
-    /// Adds a hash to a level. A full block is passed up only when the next hash comes, so that a
-    /// level that turns out to be the root is still there.
+    /// Adds a hash to a level. A full block is passed up only when the next hash comes, because a
+    /// level with one block is the root.
     fn push(&mut self, level: usize, hash: [u8; HASH]) {
         if level == self.levels.len() {
             self.levels.push(Vec::with_capacity(BLOCK));

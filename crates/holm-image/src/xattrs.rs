@@ -1,4 +1,4 @@
-//! Which extended attributes a base takes, and in what form.
+//! The extended attributes that a base may have, and in what form.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,19 +15,20 @@ const V1: (u32, usize) = (0x0100_0000, 12);
 const V2: (u32, usize) = (0x0200_0000, 20);
 const V3: (u32, usize) = (0x0300_0000, 24);
 
-/// The longest name, as everywhere on Linux; the image has one byte for it.
+/// The longest name, as everywhere on Linux; the image has one byte for its length.
 const NAME_MAX: usize = 255;
 /// The longest value: the image has two bytes for its length.
 const VALUE_MAX: usize = u16::MAX as usize;
 /// How many one file may have: the image counts those that files share in one byte.
 const COUNT_MAX: usize = 128;
-/// The bytes of all names and values of one file: an image has room for 256 KiB, padded and with its own.
+/// The bytes of all names and values of one file. An image has room for 256 KiB, with padding and
+/// its own attributes.
 const SUM_MAX: usize = 128 << 10;
 
-/// Takes the attribute of the file `path` into `xattrs`.
+/// Adds an attribute of the file `path` to `xattrs`.
 ///
-/// `trusted.overlay.*` is refused: below an overlay it would be obeyed, and a redirect reaches any
-/// object of the store.
+/// `trusted.overlay.*` is refused: overlayfs would obey it in a lower layer, and a redirect can
+/// reach any object of the store.
 pub fn take(xattrs: &mut Xattrs, path: &[u8], name: &[u8], value: &[u8]) -> Result<()> {
     let shown = OsStr::from_bytes(name).display();
     if name.starts_with(b"trusted.overlay.") {
@@ -50,12 +51,13 @@ pub fn take(xattrs: &mut Xattrs, path: &[u8], name: &[u8], value: &[u8]) -> Resu
     })
 }
 
-/// Says what is too much now that `name` is there. The writer of the image cuts lengths off without
-/// a word, and the kernel would then read attributes and files from what the values hold.
+/// Checks the limits of the image after `name` was added. The crate that writes the image would
+/// truncate lengths silently, and the kernel then read attributes and files from within the values.
 fn check(xattrs: &Xattrs, name: &[u8]) -> std::result::Result<(), String> {
     if !(1..=NAME_MAX).contains(&name.len()) || name.contains(&0) {
         return Err(format!(
-            "it has an attribute whose name has {} bytes or a zero byte; a name has 1 to {NAME_MAX}",
+            "it has an attribute whose name has {} bytes or a zero byte; \
+             a name has 1 to {NAME_MAX}",
             name.len()
         ));
     }
@@ -81,8 +83,8 @@ fn check(xattrs: &Xattrs, name: &[u8]) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// File capabilities without the user namespace (revision 3 to 2): in an image, which has no
-/// namespace, the kernel fails on revision 3 with EOVERFLOW.
+/// File capabilities as revision 2, without the user namespace of revision 3: an image belongs to
+/// no user namespace, and the kernel fails with EOVERFLOW on revision 3 there.
 fn plain_capability(value: &[u8]) -> Option<Vec<u8>> {
     let magic = u32::from_le_bytes(*value.first_chunk()?);
     match (magic & REVISION_MASK, value.len()) {

@@ -1,4 +1,4 @@
-//! What `holm` says is to be made.
+//! The arguments that `holm` passes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 /// Why a base could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The arguments are wrong, which is a fault of the caller, not of a person.
+    /// The arguments are wrong, which is a bug of the caller.
     #[error("usage: holm-import --root DIR --name NAME [--mirror URL] -- SOURCE ({0})")]
     Usage(&'static str),
-    /// The source is of no use.
+    /// The source holds no files.
     #[error("{0}: there are no files in it")]
     Empty(String),
-    /// The source cannot be read, or its content not be stored.
+    /// The source cannot be read, or its content cannot be stored.
     #[error(transparent)]
     Image(#[from] holm_image::Error),
     /// The store.
@@ -26,7 +26,7 @@ pub enum Error {
         what: &'static str,
         /// With what.
         path: PathBuf,
-        /// The kernel's words.
+        /// The kernel's error.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Making a base: into a stage, onto the disk, and only then in sight.
+//! Making a base in a staging directory, which is synced to disk before it becomes the base.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use holm::pool::Pool;
-use holm::store::{BaseMeta, Object, Phase, Source, Stage};
+use holm::store::{BaseMeta, Object, Phase, Source, Staging};
 use holm_image::source::{archive, busybox, debootstrap, directory};
 use holm_image::{Objects, System, Tree};
 use rustix::fs::syncfs;
@@ -18,38 +18,38 @@ use crate::report::Report;
 /// Makes the base.
 pub fn import(args: &Args) -> Result<()> {
     let pool = Pool::open(&args.root)?;
-    let stage = Stage::new(&pool)?;
+    let staging = Staging::new(&pool)?;
     let mut report = Report::new();
-    let installed = install(args, &stage, &mut report)?;
-    let new = stage.dir().join("new");
+    let installed = install(args, &staging, &mut report)?;
+    let new = staging.dir().join("new");
     let mut objects = Objects::open(pool.objects_dir(), new.clone())?;
     let mut tree = Tree::new();
     read(&args.source, installed.as_deref(), &mut tree, &mut objects, &mut report)?;
     if let Some(root) = installed {
         fs::remove_dir_all(&root).map_err(Error::io("remove", &root))?;
     }
-    write(args, tree, &objects, &stage)?;
+    write(args, tree, &objects, &staging)?;
     report.step(Phase::Sync, 0, None, "");
-    sync(stage.dir())?;
-    objects.publish()?;
+    sync(staging.dir())?;
+    objects.commit()?;
     fs::remove_dir_all(&new).map_err(Error::io("remove", &new))?;
-    sync(stage.dir())?;
-    stage.publish(&args.name)?;
+    sync(staging.dir())?;
+    staging.commit(&args.name)?;
     Ok(())
 }
 
-/// Installs a source that has to be installed into the stage; returns where it is.
-fn install(args: &Args, stage: &Stage, report: &mut Report) -> Result<Option<PathBuf>> {
+/// Installs a source that has to be installed first; returns the directory that it is in.
+fn install(args: &Args, staging: &Staging, report: &mut Report) -> Result<Option<PathBuf>> {
     let Source::Debootstrap { suite, packages } = &args.source else { return Ok(None) };
-    // As long as one of its programs writes to the stage, nobody may take it away.
-    stage.share_lock()?;
+    // Nobody may remove the staging directory as long as one of its programs writes there.
+    staging.share_lock()?;
     let mirror = args.mirror.as_deref();
     let mut progress = report.of(Phase::Install);
-    let root = debootstrap::install(stage.dir(), suite, packages, mirror, &mut progress)?;
+    let root = debootstrap::install(staging.dir(), suite, packages, mirror, &mut progress)?;
     Ok(Some(root))
 }
 
-/// Reads the source into the tree, and its file bodies into the stage.
+/// Reads the source into the tree, and its file bodies into the staging directory.
 fn read(
     source: &Source,
     installed: Option<&Path>,
@@ -80,8 +80,8 @@ fn read(
     Ok(())
 }
 
-/// Writes the base's files into the stage.
-fn write(args: &Args, tree: Tree, objects: &Objects, stage: &Stage) -> Result<()> {
+/// Writes the base's files into the staging directory.
+fn write(args: &Args, tree: Tree, objects: &Objects, staging: &Staging) -> Result<()> {
     let files = tree.count();
     if files == 0 {
         return Err(Error::Empty(args.source.to_string()));
@@ -101,7 +101,7 @@ fn write(args: &Args, tree: Tree, objects: &Objects, stage: &Stage) -> Result<()
         arch: system.arch,
     };
     let put = |name: &str, data: &[u8]| {
-        let path = stage.dir().join(name);
+        let path = staging.dir().join(name);
         fs::write(&path, data).map_err(Error::io("write", &path))
     };
     put("image", &tree.image()?)?;
@@ -110,7 +110,7 @@ fn write(args: &Args, tree: Tree, objects: &Objects, stage: &Stage) -> Result<()
     put("base.toml", meta.to_text().as_bytes())
 }
 
-/// Brings everything written so far to the disk: one call is far quicker than one for each object.
+/// Syncs everything written so far to disk: one call is far quicker than one for each object.
 fn sync(dir: &Path) -> Result<()> {
     let dir_file = File::open(dir).map_err(Error::io("open", dir))?;
     syncfs(dir_file).map_err(Error::io("write", dir))

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 fn main() -> ExitCode {
-    // If `holm` is killed nobody waits for the base any more.
+    // If `holm` is killed, nobody waits for the base any more.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     match args::parse(std::env::args_os().skip(1)).and_then(|args| import::import(&args)) {
         Ok(()) => ExitCode::SUCCESS,

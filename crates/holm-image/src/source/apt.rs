@@ -1,4 +1,4 @@
-//! Where the host gets its packages from.
+//! The Debian mirrors that the host's apt uses.
 
 use std::process::Command;
 
@@ -24,7 +24,7 @@ pub fn sources(suite: &str) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// The same from what `apt-get indextargets` prints, one line of [`FORMAT`] per index.
+/// The same from the output of `apt-get indextargets`, one line of [`FORMAT`] for each index.
 fn from_targets(suite: &str, targets: &str) -> Vec<String> {
     let mirror = |label: &str| {
         targets.lines().find_map(|line| {
@@ -62,7 +62,7 @@ Packages|Debian|Debian-Security|bookworm-security|main|http://security.example/d
 ";
 
     #[test]
-    fn hosts_mirror_with_another_suite() {
+    fn the_hosts_mirror_with_another_suite() {
         assert_eq!(
             from_targets("trixie", TARGETS),
             [

@@ -1,4 +1,4 @@
-//! Taking a tar archive, without unpacking it anywhere.
+//! Reading a tar archive, without unpacking it anywhere.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,10 +16,11 @@ use crate::objects::{Body, Objects, PIECE};
 use crate::tar::{self, Entry, Reader};
 use crate::tree::{Content, Tree, device};
 
-/// The longest file, of ext4; in the image one of 2^63 bytes, which costs an archive nothing, would take megabytes.
+/// The longest file that ext4 holds. One of 2^63 bytes costs an archive nothing, and would take
+/// megabytes in the image.
 const FILE_MAX: u64 = 16 << 40;
 
-/// Reads the archive `file`, which people know as `name`.
+/// Reads the archive `file`; `name` stands for it in errors.
 pub fn read(
     file: File,
     name: &str,
@@ -37,7 +38,7 @@ pub fn read(
     while let Some(entry) = archive.next_entry().map_err(failed)? {
         let mut step = |note: &str| progress(count.get(), total, note);
         step(&String::from_utf8_lossy(&entry.path));
-        take(tree, objects, &entry, &mut archive, &mut step)?;
+        read_entry(tree, objects, &entry, &mut archive, &mut step)?;
         found = true;
     }
     if !found {
@@ -46,8 +47,8 @@ pub fn read(
     archive.drain().map_err(failed)
 }
 
-/// Takes one entry of the archive, whose data comes from `data`.
-fn take(
+/// Reads one entry of the archive, whose data comes from `data`.
+fn read_entry(
     tree: &mut Tree,
     objects: &mut Objects,
     entry: &Entry,
@@ -78,13 +79,13 @@ fn take(
         b'1' => return hard_link(tree, path, &entry.link),
         b'2' => LeafContent::Symlink(OsStr::from_bytes(&entry.link).into()),
         b'3' | b'4' => return Err(device(path)),
-        b'5' => return tree.folder(path, stat()?),
+        b'5' => return tree.directory(path, stat()?),
         b'6' => LeafContent::Fifo,
-        // The archive's label.
+        // A volume label.
         b'V' => return Ok(()),
         kind => {
             let kind = char::from(kind);
-            let reason = format!("an archive entry of type `{kind}`, which Holm does not know");
+            let reason = format!("an archive entry of unknown type `{kind}`");
             return Err(Error::refused(path, reason));
         }
     };
@@ -102,7 +103,7 @@ fn hard_link(tree: &mut Tree, path: &[u8], target: &[u8]) -> Result<()> {
     tree.link(path, id)
 }
 
-/// Copies an entry's data, its holes as holes.
+/// Copies an entry's data and holes.
 fn copy(
     data: &mut impl Read,
     entry: &Entry,
@@ -126,7 +127,7 @@ fn copy(
     };
     if map.size > FILE_MAX {
         let reason = format!(
-            "a file of {} bytes, of which a base holds {FILE_MAX} at most; leave it out of the archive",
+            "a file of {} bytes; a base holds {FILE_MAX} at most, so leave it out of the archive",
             map.size
         );
         return Err(Error::refused(&entry.path, reason));
@@ -145,7 +146,7 @@ fn copy(
     body.hole(map.size - at)
 }
 
-/// The plain archive in `file`, whatever it is compressed with.
+/// The archive in `file`, decompressed.
 fn decompress(file: Counted, name: &str) -> Result<Box<dyn Read>> {
     let mut file = BufReader::with_capacity(PIECE, file);
     let start = file.fill_buf().map_err(|e| Error::io("read", Path::new(name))(e))?;
@@ -173,12 +174,12 @@ fn decompress(file: Counted, name: &str) -> Result<Box<dyn Read>> {
     })
 }
 
-/// Whether `block` begins an archive, or is the end of an empty one.
+/// Whether `block` is the start of an archive, or the end of an empty one.
 fn looks_like_tar(block: &[u8; tar::BLOCK]) -> bool {
     tar::is_header(block) || block.iter().all(|b| *b == 0)
 }
 
-/// A file that counts what was read of it.
+/// A file that counts the bytes that were read from it.
 struct Counted {
     file: File,
     count: std::rc::Rc<std::cell::Cell<u64>>,

@@ -1,4 +1,4 @@
-//! A small tree around the host's static busybox.
+//! A small system around the host's static busybox.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use crate::tree::Tree;
 const PLACES: [&str; 4] =
     ["/bin/busybox", "/usr/bin/busybox", "/usr/local/bin/busybox", "/sbin/busybox"];
 
-const FOLDERS: [(&str, u32); 17] = [
+const DIRECTORIES: [(&str, u32); 17] = [
     ("bin", 0o755),
     ("dev", 0o755),
     ("etc", 0o755),
@@ -64,12 +64,12 @@ const FILES: [(&str, u32, &str); 9] = [
     ("var/www/index.html", 0o644, "It works.\n"),
 ];
 
-/// Reads the host's busybox: the tree that it makes a system of.
+/// Reads the host's busybox, and adds what makes it a system.
 pub fn read(tree: &mut Tree, objects: &mut Objects) -> Result<()> {
     let path = find()?;
     let mut file = File::open(&path).map_err(Error::io("open", &path))?;
     let time = file.metadata().map_err(Error::io("look at", &path))?.mtime();
-    // The same busybox gives the same image, whenever it is imported.
+    // Not the present: importing the same busybox again gives the same image.
     let stat = |mode| Stat {
         st_mode: mode,
         st_uid: 0,
@@ -78,8 +78,9 @@ pub fn read(tree: &mut Tree, objects: &mut Objects) -> Result<()> {
         st_mtim_nsec: 0,
         xattrs: BTreeMap::new(),
     };
-    for (folder, mode) in [("", 0o755), ("usr", 0o755), ("var", 0o755)].into_iter().chain(FOLDERS) {
-        tree.folder(folder.as_bytes(), stat(mode))?;
+    for (path, mode) in [("", 0o755), ("usr", 0o755), ("var", 0o755)].into_iter().chain(DIRECTORIES)
+    {
+        tree.directory(path.as_bytes(), stat(mode))?;
     }
     for (name, mode, text) in FILES {
         let mut body = objects.body();
@@ -112,15 +113,15 @@ fn store(
     }
 }
 
-/// The host's busybox that needs no libraries.
+/// The host's busybox, if it is statically linked.
 fn find() -> Result<PathBuf> {
     let is_static = |path: &PathBuf| fs::read(path).is_ok_and(|data| elf::is_static(&data));
     PLACES.iter().map(PathBuf::from).find(is_static).ok_or_else(|| {
-        Error::source("busybox", "the host has no static one: `apt install busybox-static`")
+        Error::source("busybox", "the host has no static busybox: `apt install busybox-static`")
     })
 }
 
-/// What it can do, as the paths it wants to be found at.
+/// Its applets, as the paths of links to it.
 fn applets(path: &Path) -> Result<Vec<String>> {
     let output =
         Command::new(path).arg("--list-full").output().map_err(Error::io("start", path))?;

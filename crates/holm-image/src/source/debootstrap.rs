@@ -1,4 +1,4 @@
-//! A Debian made by mmdebstrap.
+//! Installing Debian with mmdebstrap.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -8,34 +8,34 @@ use std::process::{Command, Stdio};
 use super::{Progress, apt};
 use crate::error::{Error, Result};
 
-/// Folders that are taken empty: mmdebstrap leaves device nodes in /dev, and the others hold
-/// nothing that lasts.
+/// Directories whose content is left out: mmdebstrap leaves device nodes in /dev, and nothing in
+/// the others is to last.
 pub const EMPTY: [&str; 5] = ["dev", "proc", "run", "sys", "tmp"];
 
-/// What every base has beyond what Debian calls required and apt: a booting system with sessions
-/// (logind), and the tools to look at its network.
+/// Packages of every base, beyond those that Debian calls required and apt: for a system that
+/// boots, with sessions (logind) and tools to look at its network.
 const PACKAGES: [&str; 6] =
     ["dbus", "iproute2", "iputils-ping", "libpam-systemd", "netbase", "procps"];
-/// The init of a base whose packages bring none.
+/// The init of a base unless a package brings another.
 const INIT: &str = "systemd-sysv";
-/// Packages that bring another, with which systemd's sessions do not work.
+/// Packages that bring another init, with which systemd's sessions do not work.
 const OTHER_INITS: [&str; 3] = ["sysvinit-core", "runit-init", "openrc"];
 
-/// Installs `suite` into a new folder below `stage` and returns that.
+/// Installs `suite` into a new directory below `staging` and returns that.
 pub fn install(
-    stage: &Path,
+    staging: &Path,
     suite: &str,
     packages: &[String],
     mirror: Option<&str>,
     progress: &mut Progress<'_>,
 ) -> Result<PathBuf> {
-    let root = stage.join("root");
+    let root = staging.join("root");
     let sources = match mirror {
         Some(mirror) => vec![format!("deb {mirror} {suite} main")],
         None => apt::sources(suite)?,
     };
     mmdebstrap(&root, suite, &include(packages), &sources, progress)?;
-    tidy(&root)?;
+    remove_identity(&root)?;
     Ok(root)
 }
 
@@ -56,8 +56,8 @@ fn include(packages: &[String]) -> String {
     all.join(",")
 }
 
-/// Runs mmdebstrap, in mount and process namespaces of its own: what it mounts is never seen on the
-/// host, and everything it started ends when this process does, however that ends.
+/// Runs mmdebstrap in mount and pid namespaces of its own: its mounts are never seen on the host,
+/// and everything that it started ends with this process, however that ends.
 fn mmdebstrap(
     root: &Path,
     suite: &str,
@@ -88,18 +88,18 @@ fn mmdebstrap(
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     let mut child = command.spawn().map_err(Error::io("start", Path::new("setpriv")))?;
-    let mut words = Vec::new();
+    let mut output = Vec::new();
     if let Some(stderr) = child.stderr.take() {
         let mut steps = 0;
-        // Lines may hold anything that a package's script prints.
+        // Not lines of text: a package's script may print anything.
         for line in BufReader::new(stderr).split(b'\n') {
-            let line = line.map_err(Error::io("listen to", Path::new("mmdebstrap")))?;
+            let line = line.map_err(Error::io("read the output of", Path::new("mmdebstrap")))?;
             let line = String::from_utf8_lossy(&line).trim().to_owned();
             if let Some(step) = line.strip_prefix("I: ") {
                 steps += 1;
                 progress(steps, None, step);
             } else if !line.is_empty() {
-                words.push(line);
+                output.push(line);
             }
         }
     }
@@ -107,15 +107,15 @@ fn mmdebstrap(
     if status.success() {
         return Ok(());
     }
-    Err(Error::Tool { program: "mmdebstrap", message: reason(&words) })
+    Err(Error::Tool { program: "mmdebstrap", message: reason(&output) })
 }
 
-/// Of what mmdebstrap and apt said, the lines that tell a person what is wrong.
-fn reason(words: &[String]) -> String {
+/// The lines that say why, out of what mmdebstrap and apt printed.
+fn reason(output: &[String]) -> String {
     let is_error = |line: &&String| line.starts_with("E: ") || line.contains("not found");
-    let mut errors: Vec<&str> = words.iter().filter(is_error).map(String::as_str).collect();
+    let mut errors: Vec<&str> = output.iter().filter(is_error).map(String::as_str).collect();
     if errors.is_empty() {
-        errors = words.iter().rev().take(3).rev().map(String::as_str).collect();
+        errors = output.iter().rev().take(3).rev().map(String::as_str).collect();
     }
     if errors.iter().any(|e| e.contains("mmdebstrap"))
         && errors.iter().any(|e| e.contains("not found"))
@@ -126,8 +126,8 @@ fn reason(words: &[String]) -> String {
     errors.join("; ")
 }
 
-/// Removes what must not be the same in two guests, or is the host's.
-fn tidy(root: &Path) -> Result<()> {
+/// Removes what must not be the same in two guests, and what was copied from the host.
+fn remove_identity(root: &Path) -> Result<()> {
     let etc = root.join("etc");
     for name in ["hostname", "resolv.conf"] {
         remove(&etc.join(name))?;
@@ -172,9 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn apt_says_why() {
-        let words = ["W: slow", "E: Unable to locate package nginxx", "E: setup failed: exit 100"];
-        let said = reason(&words.map(String::from));
+    fn reason_of_a_failed_installation() {
+        let output = ["W: slow", "E: Unable to locate package nginxx", "E: setup failed: exit 100"];
+        let said = reason(&output.map(String::from));
         assert_eq!(said, "E: Unable to locate package nginxx; E: setup failed: exit 100");
     }
 }

@@ -1,4 +1,4 @@
-//! Taking a folder of the host as it is.
+//! Reading a directory of the host.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr};
@@ -23,8 +23,8 @@ use crate::objects::{Objects, PIECE};
 use crate::tree::{Tree, device};
 use crate::xattrs::{self, Xattrs};
 
-/// Reads the folder `root`. What is mounted in it is left out, its mountpoints are empty; so are the
-/// folders of the root that `empty` names.
+/// Reads the directory `root`, without what is mounted in it: mountpoints are empty. So are the
+/// directories that `empty` names.
 pub fn read(
     root: &Path,
     empty: &[&str],
@@ -36,7 +36,7 @@ pub fn read(
     let fd = openat(CWD, root, flags, Mode::empty()).map_err(Error::io("open", root))?;
     let stat = stat(&fd, c"").map_err(Error::io("look at", root))?;
     let xattrs = read_xattrs(b".", format!("/proc/self/fd/{}/.", fd.as_raw_fd()))?;
-    tree.folder(b"", to_stat(&stat, xattrs))?;
+    tree.directory(b"", to_stat(&stat, xattrs))?;
     let mut scan = Scan {
         tree,
         objects,
@@ -46,23 +46,23 @@ pub fn read(
         done: 0,
         buffer: vec![0; PIECE],
     };
-    scan.folder(&fd.into(), &mut Vec::new(), stat.stx_mnt_id)
+    scan.directory(&fd.into(), &mut Vec::new(), stat.stx_mnt_id)
 }
 
-/// A folder that is being read.
+/// A directory that is being read.
 struct Scan<'a, 'p> {
     tree: &'a mut Tree,
     objects: &'a mut Objects,
     progress: &'a mut Progress<'p>,
     empty: &'a [&'a str],
-    /// Files with several names, by device and inode.
+    /// Files with several hard links, by device and inode.
     links: HashMap<(u32, u32, u64), LeafId>,
     done: u64,
     buffer: Vec<u8>,
 }
 
 impl Scan<'_, '_> {
-    fn folder(&mut self, fd: &File, path: &mut Vec<u8>, mount: u64) -> Result<()> {
+    fn directory(&mut self, fd: &File, path: &mut Vec<u8>, mount: u64) -> Result<()> {
         let mut names = Vec::new();
         let listing = Dir::read_from(fd).and_then(|dir| {
             for entry in dir {
@@ -71,7 +71,7 @@ impl Scan<'_, '_> {
             Ok(())
         });
         listing.map_err(Error::io("read", Path::new(OsStr::from_bytes(path))))?;
-        // Sorted, so that equal folders give equal images and errors.
+        // Sorted, so that equal directories give equal images and errors.
         names.sort();
         for name in names.iter().filter(|n| ![c".", c".."].contains(&n.as_c_str())) {
             let parent = path.len();
@@ -89,7 +89,7 @@ impl Scan<'_, '_> {
         let shown = Path::new(OsStr::from_bytes(path));
         let found = match stat(dir, name) {
             Ok(found) => found,
-            Err(Errno::NOENT) => return Ok(()), // a folder in use: it is gone
+            Err(Errno::NOENT) => return Ok(()), // removed since the directory was listed
             Err(e) => return Err(Error::io("look at", shown)(e)),
         };
         let kind = FileType::from_raw_mode(u32::from(found.stx_mode));
@@ -106,13 +106,13 @@ impl Scan<'_, '_> {
         };
         let content = match kind {
             FileType::Directory => {
-                self.tree.folder(path, to_stat(path)?)?;
+                self.tree.directory(path, to_stat(path)?)?;
                 let left_out = self.empty.iter().any(|e| e.as_bytes() == path.as_slice());
                 if left_out || found.stx_mnt_id != mount {
                     return Ok(());
                 }
                 let fd = open(dir, name, OFlags::DIRECTORY).map_err(Error::io("open", shown))?;
-                return self.folder(&fd, path, mount);
+                return self.directory(&fd, path, mount);
             }
             FileType::RegularFile => {
                 let file = open(dir, name, OFlags::NONBLOCK).map_err(Error::io("open", shown))?;
@@ -123,7 +123,7 @@ impl Scan<'_, '_> {
                 LeafContent::Symlink(OsStr::from_bytes(target.to_bytes()).into())
             }
             FileType::Fifo => LeafContent::Fifo,
-            // Means nothing without the process that made it, which makes it anew.
+            // Useless without the process that made it, which will make it again.
             FileType::Socket => return Ok(()),
             _ => return Err(device(path)),
         };
@@ -134,7 +134,7 @@ impl Scan<'_, '_> {
         Ok(())
     }
 
-    /// Reads a file, its holes as holes.
+    /// Reads a file's data and holes.
     fn body(&mut self, file: &File, path: &Path) -> Result<RegularFile<Sha256HashValue>> {
         let note = path.to_string_lossy();
         let mut body = self.objects.body();
@@ -190,7 +190,8 @@ fn to_stat(found: &Statx, xattrs: Xattrs) -> Stat {
     }
 }
 
-/// The attributes of the file at `entry`, a path through /proc: links have some too.
+/// The extended attributes of the file at `entry`, a path through /proc so that those of symbolic
+/// links can be read.
 fn read_xattrs(path: &[u8], entry: impl AsRef<Path>) -> Result<Xattrs> {
     let (entry, shown) = (entry.as_ref(), Path::new(OsStr::from_bytes(path)));
     let mut names = vec![0; 1 << 16];

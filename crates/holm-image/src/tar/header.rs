@@ -4,12 +4,12 @@ use std::io;
 
 /// Headers and data stand in blocks of this size.
 pub const BLOCK: usize = 512;
-/// Four pieces of data stand in a GNU header, 21 in each block that goes on with its map.
+/// A GNU header describes four pieces of data, and each block that continues its map 21.
 const MAP: std::ops::Range<usize> = 386..482;
 const MORE_MAP: std::ops::Range<usize> = 0..504;
 
-/// A header whose checksum is right. What a field holds is only looked at when it is asked for: of a
-/// header that says something of the next entry most fields mean nothing.
+/// A header whose checksum is right. Fields are only parsed when they are asked for: in a header
+/// that describes the next entry most of them mean nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Header<'a>(&'a [u8; BLOCK]);
 
@@ -72,14 +72,14 @@ impl<'a> Header<'a> {
         number(&self.0[483..495])
     }
 
-    /// Adds to `numbers` the pieces of data of such a file; says whether a block with more follows.
+    /// Adds the pieces of data of such a file to `numbers`. Returns whether another block follows.
     pub fn sparse_pieces(self, numbers: &mut Vec<u64>) -> io::Result<bool> {
         take_pieces(&self.0[MAP], numbers)?;
         Ok(self.0[482] != 0)
     }
 }
 
-/// The same from a block that goes on with the pieces of a header.
+/// The same for a block that continues the map of a header.
 pub fn more_sparse_pieces(block: &[u8; BLOCK], numbers: &mut Vec<u64>) -> io::Result<bool> {
     take_pieces(&block[MORE_MAP], numbers)?;
     Ok(block[504] != 0)
@@ -114,7 +114,7 @@ fn number(field: &[u8]) -> io::Result<u64> {
 }
 
 fn signed(field: &[u8]) -> io::Result<i64> {
-    let wrong = || damaged("a header is damaged: a field is no number");
+    let wrong = || damaged("a header is damaged: a field is not a number");
     if field[0] & 0x80 != 0 {
         // Two's complement over the whole field but for the first bit.
         let negative = field[0] & 0x40 != 0;

@@ -1,7 +1,7 @@
-//! Reading tar: ustar, GNU and pax, with what they say of holes.
+//! Reading tar archives: ustar, GNU and pax, with holes.
 //!
-//! The usual crates split extended headers at newlines, which values may hold (access control lists
-//! do), and see no holes in pax archives.
+//! The usual crates split extended headers at newlines, which values may contain (access control
+//! lists do), and do not know the holes of pax archives.
 
 mod header;
 mod reader;

@@ -1,4 +1,4 @@
-//! An archive, entry by entry.
+//! Reading an archive, entry by entry.
 
 use std::io::{self, Read};
 
@@ -8,10 +8,10 @@ use crate::sparse;
 
 /// Attributes are 64 KiB at most, paths 4 KiB; a larger extension is an attack on memory.
 const EXTENSION_MAX: u64 = 16 << 20;
-/// A header for all later entries costs each of them its length, so it must be short.
+/// Global headers are parsed again for each entry, so they must be short.
 const GLOBAL_MAX: u64 = 4096;
 
-/// What an archive says of one file.
+/// One file in an archive.
 #[derive(Debug)]
 pub struct Entry {
     /// The type: `0` a file, `1` a hard link, and so on.
@@ -34,14 +34,14 @@ pub struct Entry {
     pub pax: Pax,
 }
 
-/// An archive; reading gives the data of the entry that came last.
+/// An archive. Reading from it gives the data of the last entry.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
     /// Bytes of the current entry's data that were not read yet, and of the padding after it.
     left: u64,
     padding: u64,
-    /// What a header for all later entries said.
+    /// The records of global headers, which hold for all later entries.
     global: Vec<u8>,
 }
 
@@ -51,7 +51,7 @@ impl<R: Read> Reader<R> {
         Self { input, left: 0, padding: 0, global: Vec::new() }
     }
 
-    /// The next entry; none at the end of the archive.
+    /// The next entry; `None` at the end of the archive.
     pub fn next_entry(&mut self) -> io::Result<Option<Entry>> {
         let (mut long_path, mut long_link, mut records) = (None, None, Vec::new());
         loop {
@@ -89,7 +89,7 @@ impl<R: Read> Reader<R> {
         long_link: Option<Vec<u8>>,
     ) -> io::Result<Entry> {
         let size = pax.size.map_or_else(|| header.size(), Ok)?;
-        // Links have no data, whatever they say, as GNU tar has it.
+        // A hard link has no data, whatever its header says; GNU tar agrees.
         self.begin(if header.kind() == b'1' { 0 } else { size })?;
         let sparse = if header.kind() == b'S' {
             Some(self.old_sparse_map(header)?)
@@ -101,7 +101,7 @@ impl<R: Read> Reader<R> {
         let path = pax.path.clone().or(long_path).unwrap_or_else(|| header.path());
         Ok(Entry {
             kind: match header.kind() {
-                // The oldest have no type for directories but a slash at the end.
+                // The oldest archives mark directories by a slash at the end.
                 0 | b'0' | b'7' | b'S' if path.ends_with(b"/") => b'5',
                 0 | b'7' | b'S' => b'0',
                 kind => kind,
@@ -120,7 +120,7 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// The block after the current entry's data; none at the mark of the end.
+    /// The block after the current entry's data; `None` if it marks the end of the archive.
     fn block(&mut self) -> io::Result<Option<[u8; BLOCK]>> {
         let skip = self.left + self.padding;
         let skipped = io::copy(&mut (&mut self.input).take(skip), &mut io::sink())?;
@@ -139,7 +139,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// The data of an entry that says something of the next one.
+    /// The data of an entry that describes the next one.
     fn extension(&mut self) -> io::Result<Vec<u8>> {
         if self.left > EXTENSION_MAX {
             return Err(damaged("an extended header is too long"));

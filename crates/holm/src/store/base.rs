@@ -1,4 +1,4 @@
-//! A base that is there, and all there are.
+//! Loading one base, and all of them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use super::error::Error;
 use super::meta::{self, BaseMeta};
 use super::objects;
-use super::stage::clean;
+use super::staging::clean;
 use crate::config::nearest;
 use crate::pool::{Name, Pool};
 
-/// A base that is there, whole.
+/// A base with all its parts.
 #[derive(Clone, Debug)]
 pub struct Base {
     /// Its name.
@@ -47,8 +47,8 @@ pub fn load(pool: &Pool, name: &Name) -> Result<Base, Error> {
     Ok(Base { name: name.clone(), image, meta })
 }
 
-/// All bases that are whole, sorted by name, with `own_bytes` as it is now; repairs what a killed
-/// import left.
+/// All bases but damaged ones, sorted by name, with `own_bytes` as it is now. Cleans up after
+/// killed imports.
 pub fn list(pool: &Pool) -> Result<Vec<Base>, Error> {
     clean(pool)?;
     let names = pool.bases()?;
@@ -56,7 +56,7 @@ pub fn list(pool: &Pool) -> Result<Vec<Base>, Error> {
     for name in &names {
         match load(pool, name) {
             Ok(base) => bases.push(base),
-            // Removed since the folder was read; damaged ones are told of by `damaged`.
+            // Removed since the directory was read. Damaged ones are listed by `damaged`.
             Err(Error::NotFound { .. } | Error::Damaged { .. } | Error::Meta { .. }) => {}
             Err(e) => return Err(e),
         }
@@ -65,7 +65,7 @@ pub fn list(pool: &Pool) -> Result<Vec<Base>, Error> {
     Ok(bases)
 }
 
-/// Sets `own_bytes` of each of `bases`, which are all there are.
+/// Sets `own_bytes` of each of `bases`, which are all that exist.
 fn own_bytes(pool: &Pool, bases: &mut [Base]) -> Result<(), Error> {
     let mut lists = Vec::with_capacity(bases.len());
     let mut users: HashMap<String, u32> = HashMap::new();
@@ -82,7 +82,7 @@ fn own_bytes(pool: &Pool, bases: &mut [Base]) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is wrong with those bases that are not whole.
+/// An error for each damaged base.
 pub fn damaged(pool: &Pool) -> Result<Vec<Error>, Error> {
     let looked = pool.bases()?.into_iter().filter_map(|name| load(pool, &name).err());
     Ok(looked.filter(|e| !matches!(e, Error::NotFound { .. })).collect())

@@ -9,12 +9,13 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use super::error::Error;
 use crate::pool::Pool;
 
-/// The folder of all bases.
+/// The directory of all bases.
 pub(super) fn bases(pool: &Pool) -> PathBuf {
     pool.root().join("bases")
 }
 
-/// An unused name in `dir` that starts with `prefix`. Only called with `dir` locked.
+/// A path in `dir` that does not exist, with a name that starts with `prefix`. The caller has
+/// locked `dir`.
 pub(super) fn unused(dir: &Path, prefix: &str) -> Result<PathBuf, Error> {
     let pid = std::process::id();
     for n in 0_u32.. {
@@ -25,10 +26,10 @@ pub(super) fn unused(dir: &Path, prefix: &str) -> Result<PathBuf, Error> {
             Err(e) => return Err(Error::io("look at", &path)(e)),
         }
     }
-    unreachable!("a folder holds fewer than 2^32 entries")
+    unreachable!("a directory holds fewer than 2^32 entries")
 }
 
-/// Opens the folder `dir` and locks it for as long as the descriptor lives.
+/// Opens the directory `dir` and locks it until the descriptor is closed.
 pub(super) fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let fd = open(dir, flags, Mode::empty()).map_err(|e| Error::io("open", dir)(e.into()))?;
@@ -36,7 +37,7 @@ pub(super) fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error>
     Ok(fd.into())
 }
 
-/// Brings the names in `dir` to the disk.
+/// Syncs the entries of `dir` to disk.
 pub(super) fn sync(dir: &Path) -> Result<(), Error> {
     File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("write", dir))
 }

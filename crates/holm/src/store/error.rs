@@ -17,7 +17,8 @@ pub enum Error {
     },
     /// The name is taken.
     #[error(
-        "a base named {name} exists already: choose another name, or remove it with `holm base rm {name}`"
+        "a base named {name} exists already: choose another name, \
+         or remove it with `holm base rm {name}`"
     )]
     Exists {
         /// The name asked for.
@@ -28,27 +29,28 @@ pub enum Error {
     InUse {
         /// The base.
         name: Name,
-        /// The guests, as a list in words.
+        /// The guests, as a list for a sentence.
         users: String,
-        /// What to do with them, "remove it".
+        /// What to do with them: "remove it".
         remedy: String,
     },
-    /// The word after `import NAME` is not a source.
-    #[error("`{text}` is no source of a base: {reason}")]
+    /// The argument after `import NAME` is not a source.
+    #[error("`{text}` is not a source of a base: {reason}")]
     Source {
         /// What was given.
         text: String,
-        /// Why it is none.
+        /// Why it is not one.
         reason: String,
     },
-    /// A part of the base is not there.
+    /// A part of the base is missing.
     #[error(
-        "base {name} is damaged: it has no {missing}; remove it with `holm base rm {name}` and import it again"
+        "base {name} is damaged: it has no {missing}; \
+         remove it with `holm base rm {name}` and import it again"
     )]
     Damaged {
         /// The base.
         name: Name,
-        /// What is not there.
+        /// What is missing.
         missing: &'static str,
     },
     /// base.toml cannot be read.
@@ -66,7 +68,10 @@ pub enum Error {
         source: Box<toml::de::Error>,
     },
     /// A list of objects that is damaged.
-    #[error("{}, line {line}: not a digest and a size; the base is damaged, import it again", path.display())]
+    #[error(
+        "{}, line {line}: not a digest and a size; the base is damaged, import it again",
+        path.display()
+    )]
     Objects {
         /// The list.
         path: PathBuf,
@@ -74,17 +79,21 @@ pub enum Error {
         line: usize,
     },
     /// The program that writes bases is not installed.
-    #[error("the program holm-import is neither beside {} nor in ../libexec/holm: install it there, or name it in HOLM_IMPORT", exe.display())]
+    #[error(
+        "the program holm-import is neither beside {} nor in ../libexec/holm: \
+         install it there, or name it in HOLM_IMPORT",
+        exe.display()
+    )]
     NoProgram {
         /// The running program.
         exe: PathBuf,
     },
-    /// The program that writes bases failed; these are its words.
+    /// The program that writes bases failed.
     #[error("import of base {name}: {message}")]
     Import {
         /// The base.
         name: Name,
-        /// What holm-import says.
+        /// The error that it printed.
         message: String,
     },
     /// The kernel refused something.

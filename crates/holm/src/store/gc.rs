@@ -1,8 +1,9 @@
 //! Removing objects that nothing refers to.
 //!
-//! An import holds the objects folder's lock shared from its first look for an object until its
-//! base is there; collection needs it exclusively, so it never sees a base half referenced. When
-//! imports go on, collection is left to the last of them: the file `objects/.gc` says it is due.
+//! An import locks `objects` shared from its first look for an object until its base exists. A
+//! collection locks it exclusively, so it never removes an object that an import relies on. It does
+//! not wait: the file `objects/.gc` says that a collection is due, and the next command on bases
+//! makes it.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -16,26 +17,26 @@ use super::{directory, objects};
 use crate::Failed;
 use crate::pool::Pool;
 
-/// Something that refers to objects: finds the lists of those that it needs.
+/// A kind of thing that refers to objects: returns the files that list those.
 type Root = fn(&Pool) -> Result<Vec<PathBuf>, Error>;
 
-/// All that refers to objects; a collection keeps what any of these lists names.
+/// Everything that refers to objects. A collection keeps each object that one of these lists names.
 const ROOTS: &[Root] = &[bases];
 
 fn bases(pool: &Pool) -> Result<Vec<PathBuf>, Error> {
     Ok(pool.bases()?.iter().map(|name| pool.base_dir(name).join("objects")).collect())
 }
 
-/// Notes that objects may have become unused.
-pub(super) fn want(pool: &Pool) -> Result<(), Error> {
+/// Asks for a collection: objects may have become unused.
+pub(super) fn request(pool: &Pool) -> Result<(), Error> {
     let path = pool.objects_dir().join(".gc");
     File::create(&path).map(drop).map_err(Error::io("write", &path))
 }
 
-/// Removes unused objects if that is due and no import goes on.
-pub(super) fn run(pool: &Pool) -> Result<(), Error> {
+/// Removes unused objects if that was asked for and no import is running.
+pub(super) fn collect(pool: &Pool) -> Result<(), Error> {
     let dir = pool.objects_dir();
-    // Through a link a store may serve other roots too, and what they use is not known here.
+    // Other Holm roots may link to this store too, and what they use is not known here.
     if !dir.join(".gc").exists() || dir.is_symlink() {
         return Ok(());
     }
@@ -57,8 +58,8 @@ pub(super) fn run(pool: &Pool) -> Result<(), Error> {
     fs::remove_file(&path).map_err(Error::io("remove", &path))
 }
 
-/// Adds the objects that the list in the file `list` names. One that cannot be read stops the
-/// collection, better an object too many; one that is gone by now needs none.
+/// Adds the objects that the file `list` names. A list that cannot be read stops the collection:
+/// better an object too many than one too few. A list that is gone by now needs no objects.
 fn mark(list: &Path, used: &mut HashSet<String>) -> Result<(), Error> {
     match objects::read(list) {
         Ok(objects) => used.extend(objects.into_iter().map(|object| object.path)),

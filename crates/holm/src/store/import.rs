@@ -1,4 +1,4 @@
-//! Running holm-import, the program that makes bases.
+//! Running holm-import, the program that writes bases.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use super::base::{Base, load};
 use super::error::Error;
 use super::gc;
 use super::source::Source;
-use super::stage::clean;
+use super::staging::clean;
 use crate::pool::{Name, Pool};
 
-/// What an import can be told beside its source.
+/// Options of an import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// The mirror that `debootstrap:` uses instead of the host's own, a URL.
+    /// URL of the mirror that `debootstrap:` uses instead of the host's own.
     pub mirror: Option<String>,
 }
 
-/// A part of an import.
+/// A phase of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
@@ -29,16 +29,16 @@ pub enum Phase {
     Install,
     /// Files are read and stored; bytes.
     Read,
-    /// What was stored is brought to the disk.
+    /// What was stored is synced to disk.
     Sync,
 }
 
-/// How far an import is.
+/// Progress of an import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// What is being done.
     pub phase: Phase,
-    /// How much of it is done.
+    /// How much of that is done.
     pub done: u64,
     /// Of how much, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,9 +48,9 @@ pub struct Progress {
     pub note: String,
 }
 
-/// Makes the base `name` from `source`; `progress` hears how far it is, a few times a second.
+/// Makes the base `name` from `source`. Calls `progress` a few times a second.
 ///
-/// Nothing of the base is visible until all of it is on the disk.
+/// Nothing of the base is visible until all of it is on disk.
 pub fn import(
     pool: &Pool,
     name: &Name,
@@ -68,14 +68,15 @@ pub fn import(
         .map_err(Error::io("start", &program))?;
     let outcome = watch(&mut child, progress);
     let status = child.wait().map_err(Error::io("wait for", &program))?;
-    let said = outcome.map_err(Error::io("listen to", &program))?;
+    let message = outcome.map_err(Error::io("read the output of", &program))?;
     if status.success() {
         return load(pool, name);
     }
-    // It may have stored objects before it failed. Killed, it could not clean up at all.
-    gc::want(pool)?;
+    // It may have stored objects before it failed, and if it was killed it removed nothing.
+    gc::request(pool)?;
     clean(pool)?;
-    let message = if said.is_empty() { format!("holm-import ended by {status}") } else { said };
+    let message =
+        if message.is_empty() { format!("holm-import failed: {status}") } else { message };
     Err(Error::Import { name: name.clone(), message })
 }
 
@@ -97,25 +98,26 @@ fn command(
     command
 }
 
-/// Passes progress on until the child closes its output; returns what it said on stderr.
+/// Passes progress on until the child closes its output; returns what it wrote to stderr.
 fn watch(child: &mut Child, progress: &mut dyn FnMut(Progress)) -> io::Result<String> {
     let (Some(stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Ok(String::new());
     };
-    let words = thread::spawn(move || {
-        let mut words = Vec::new();
-        stderr.read_to_end(&mut words).map(|_| words)
+    let errors = thread::spawn(move || {
+        let mut text = Vec::new();
+        stderr.read_to_end(&mut text).map(|_| text)
     });
     for line in BufReader::new(stdout).lines() {
         if let Ok(step) = serde_json::from_str(&line?) {
             progress(step);
         }
     }
-    let words = words.join().map_err(|_| io::Error::other("reading its errors failed"))??;
-    Ok(String::from_utf8_lossy(&words).trim().to_owned())
+    let errors = errors.join().map_err(|_| io::Error::other("reading its errors failed"))??;
+    Ok(String::from_utf8_lossy(&errors).trim().to_owned())
 }
 
-/// holm-import: as the environment names it, beside the running program, or in its libexec folder.
+/// The path of holm-import: from the environment, beside the running program, or in its libexec
+/// directory.
 fn program() -> Result<PathBuf, Error> {
     if let Some(path) = env::var_os("HOLM_IMPORT") {
         return Ok(path.into());

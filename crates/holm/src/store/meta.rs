@@ -1,4 +1,4 @@
-//! base.toml: what is known about a base.
+//! base.toml, the description of a base.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,16 +9,16 @@ pub struct BaseMeta {
     pub source: String,
     /// When it was imported, seconds since 1970.
     pub created: u64,
-    /// Files, folders and links in it.
+    /// Files, directories and links in it.
     pub files: u64,
-    /// Bytes of all its file bodies, each hard-linked file once.
+    /// Bytes of all its file bodies; hard-linked files count once.
     pub bytes: u64,
     /// Bytes of the bodies that no other base has (in the file: at the time of the import).
     pub own_bytes: u64,
     /// Path of the init it brings, or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_init: Option<String>,
-    /// What that is: "systemd 257", "sysvinit", "openrc", "runit".
+    /// What kind of init that is: "systemd 257", "sysvinit", "openrc", "runit".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init_kind: Option<String>,
     /// `PRETTY_NAME` of its os-release.

@@ -13,8 +13,8 @@
 //!   .old-PID-N/   a base that is being removed
 //! ```
 //!
-//! Who locks what: an import holds its `.new-*`, and `objects` shared; a [`Pin`] holds a base
-//! shared, and its removal holds it alone; `bases` is locked while something in it gets its name.
+//! Locks: an import locks its `.new-PID-N`, and `objects` shared. A [`Pin`] locks a base shared, a
+//! removal locks it exclusively. `bases` is locked while an entry of it is made or renamed.
 
 mod base;
 mod directory;
@@ -26,7 +26,7 @@ mod objects;
 mod pin;
 mod remove;
 mod source;
-mod stage;
+mod staging;
 mod users;
 
 pub use base::{Base, damaged, list, load};
@@ -37,4 +37,4 @@ pub use objects::Object;
 pub use pin::{Pin, pin, pin_all};
 pub use remove::remove;
 pub use source::Source;
-pub use stage::{Stage, clean};
+pub use staging::Staging;

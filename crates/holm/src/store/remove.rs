@@ -6,7 +6,7 @@ use rustix::fs::FlockOperation;
 
 use super::base::load;
 use super::error::Error;
-use super::stage::{clean, retire};
+use super::staging::{clean, retire};
 use super::users::{configured, running};
 use super::{directory, gc};
 use crate::Failed;
@@ -14,11 +14,12 @@ use crate::pool::{Name, Pool, remove_tree};
 
 /// Removes a base, and the objects that no other base has.
 ///
-/// Refused while a guest's guest.toml names it, while a guest runs on it, or while somebody [pins](super::pin) it.
+/// Refused while a guest.toml names it, while a guest runs on it, or while it is
+/// [pinned](super::pin).
 pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
     clean(pool)?;
     match load(pool, name) {
-        // Removing is the way out.
+        // A damaged base is removed too: that is the remedy.
         Err(Error::Damaged { .. } | Error::Meta { .. }) => {}
         other => drop(other?),
     }
@@ -28,7 +29,7 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
     let in_use = |users: String, remedy: &str| {
         Err(Error::InUse { name: name.clone(), users, remedy: remedy.to_owned() })
     };
-    let unpinned = match directory::lock(&dir, FlockOperation::NonBlockingLockExclusive) {
+    let alone = match directory::lock(&dir, FlockOperation::NonBlockingLockExclusive) {
         Ok(lock) => lock,
         Err(Error::Failed(Failed { source, .. })) if source.kind() == io::ErrorKind::WouldBlock => {
             return in_use(
@@ -39,7 +40,7 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
         Err(e) => return Err(e),
     };
     let named = (configured(pool, name)?, "", "remove");
-    // Those that start on another base next time have yet to open most of what is in this one.
+    // A guest that will start on another base next time still reads this one.
     let running = (running(pool, name)?, ", running", "stop or restart");
     for (guests, how, verb) in [named, running] {
         let (users, them) = match guests.as_slice() {
@@ -50,9 +51,9 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
         return in_use(users, &format!("{verb} {them}"));
     }
     let old = retire(&bases, &dir)?;
-    drop((unpinned, all));
-    // Not before: a collection that ran in between would have seen the base and be content.
-    gc::want(pool)?;
+    drop((alone, all));
+    // Only now: a collection before the rename would still have counted the base.
+    gc::request(pool)?;
     remove_tree(&old)?;
-    gc::run(pool)
+    gc::collect(pool)
 }

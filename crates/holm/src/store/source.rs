@@ -20,12 +20,12 @@ pub enum Source {
     Busybox,
     /// `-`: a tar on standard input.
     Stdin,
-    /// Anything else: a folder, or a tar file.
+    /// Anything else: a directory, or a tar file.
     Path(PathBuf),
 }
 
 impl Source {
-    /// The source that `text` names. A folder named `busybox` is `./busybox`.
+    /// The source that `text` names. A directory named `busybox` is given as `./busybox`.
     pub fn parse(text: &OsStr) -> Result<Self, Error> {
         match text.to_str() {
             Some("") => Err(bad("", "it is empty")),
@@ -38,7 +38,7 @@ impl Source {
         }
     }
 
-    /// The word that [`Source::parse`] understands, the opposite of it.
+    /// The argument from which [`Source::parse`] makes this source.
     pub fn to_arg(&self) -> OsString {
         match self {
             Self::Path(path) => path.clone().into_os_string(),
@@ -76,17 +76,18 @@ fn debootstrap(text: &str, rest: &str) -> Result<Source, Error> {
     }
     let packages: Vec<String> =
         packages.map_or(Vec::new(), |p| p.split(',').map(str::to_owned).collect());
-    // The words reach apt, where a leading dash would be an option.
+    // The names are passed to apt, where a leading dash would be an option.
     if let Some(wrong) = packages.iter().find(|p| !is_word(p, "+.-:=~_/")) {
         return Err(bad(
             text,
-            &format!("`{wrong}` is no package name; packages are separated by commas"),
+            &format!("`{wrong}` is not a package name; packages are separated by commas"),
         ));
     }
     Ok(Source::Debootstrap { suite: suite.into(), packages })
 }
 
-/// Starts with a letter or digit and goes on with those and the characters of `more`.
+/// Whether `word` starts with a letter or digit and goes on with those and the characters of
+/// `more`.
 fn is_word(word: &str, more: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphanumeric())
         && word.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))

@@ -1,4 +1,4 @@
-//! Which guests need a base.
+//! The guests that use a base.
 
 use std::fs;
 use std::io;
@@ -28,14 +28,14 @@ pub(super) fn configured(pool: &Pool, base: &Name) -> Result<Vec<String>, Error>
     Ok(users)
 }
 
-/// The guests that run on the base, sorted, whatever their guest.toml says by now.
+/// The guests that run on the base, sorted; their guest.toml may name another by now.
 pub(super) fn running(pool: &Pool, base: &Name) -> Result<Vec<String>, Error> {
     let mut users = Vec::new();
     for name in pool.cgroup()?.guests()? {
         let Some(cgroup) = GuestCgroup::open(pool.cgroup()?, &name)? else { continue };
         if cgroup.populated()?
-            && let Some(state) = cgroup.state()?
-            && runs_on(&state, base.as_str())
+            && let Some(record) = cgroup.state()?
+            && runs_on(&record, base.as_str())
         {
             users.push(name);
         }
@@ -43,8 +43,8 @@ pub(super) fn running(pool: &Pool, base: &Name) -> Result<Vec<String>, Error> {
     Ok(users)
 }
 
-/// Whether the guest.toml `text` has `base = "NAME"`. A text that does not parse counts if the name
-/// stands in it: a guest edited into nonsense must not lose its base.
+/// Whether the guest.toml `text` has `base = "NAME"`. A text that does not parse counts if it
+/// contains the name: a guest must not lose its base because its guest.toml has a mistake.
 fn names_base(text: &str, name: &str) -> bool {
     match text.parse::<toml::Table>() {
         Ok(table) => table.get("base").and_then(toml::Value::as_str) == Some(name),
@@ -52,11 +52,11 @@ fn names_base(text: &str, name: &str) -> bool {
     }
 }
 
-/// The same of a running guest's state.
-fn runs_on(state: &[u8], name: &str) -> bool {
-    match serde_json::from_slice::<RunRecord>(state) {
-        Ok(state) => state.base == name,
-        Err(_) => String::from_utf8_lossy(state).contains(name),
+/// Whether the run record `text` says that its guest runs on the base, with the same caution.
+fn runs_on(text: &[u8], name: &str) -> bool {
+    match serde_json::from_slice::<RunRecord>(text) {
+        Ok(record) => record.base == name,
+        Err(_) => String::from_utf8_lossy(text).contains(name),
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_cannot_be_read_protects_too() {
+    fn a_run_record_that_cannot_be_read_protects_too() {
         assert!(runs_on(b"{\"base\":\"deb\",\"of\":\"another version\"}", "deb"));
         assert!(!runs_on(b"{\"base\":\"other\"}", "deb"));
     }

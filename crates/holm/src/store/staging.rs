@@ -1,4 +1,5 @@
-//! The folders `bases/.new-XXXX`, in which imports are built, and what is left of killed ones.
+//! Staging directories, `bases/.new-PID-N`, in which imports build bases; and cleaning up after
+//! imports and removals that were killed.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,26 +11,26 @@ use super::error::Error;
 use super::{directory, gc};
 use crate::pool::{Name, Pool, remove_tree};
 
-/// Prefix of an import that goes on.
+/// Prefix of a base that is being imported.
 const NEW: &str = ".new-";
 /// Prefix of a base that is being removed.
 const OLD: &str = ".old-";
 
-/// A folder to build a base in. It and all in it goes when this is dropped; if the process is
-/// killed, the next command that calls [`clean`] sees that nobody locks it, and removes it.
+/// A directory to build a base in. It is removed with its contents when this is dropped. If the
+/// process is killed, the next command on bases finds it unlocked and removes it.
 #[derive(Debug)]
-pub struct Stage {
+pub struct Staging {
     dir: PathBuf,
-    /// Locked; also inherited by children, so that the folder stays as long as one writes to it.
+    /// Locked. Children may inherit it, so that the directory stays as long as one writes to it.
     lock: File,
     bases: PathBuf,
 }
 
-impl Stage {
-    /// A new, empty, locked folder.
+impl Staging {
+    /// A new, empty, locked directory.
     pub fn new(pool: &Pool) -> Result<Self, Error> {
         let bases = directory::bases(pool);
-        // Held until the new folder is locked itself, else `clean` could take it for a stale one.
+        // Held until the new directory is locked itself: `clean` could take it for a stale one.
         let _all = directory::lock(&bases, FlockOperation::LockExclusive)?;
         let dir = directory::unused(&bases, NEW)?;
         mkdirat(rustix::fs::CWD, &dir, Mode::from_raw_mode(0o700))
@@ -38,19 +39,19 @@ impl Stage {
         Ok(Self { dir, lock, bases })
     }
 
-    /// The folder.
+    /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Lets children started from now on keep the folder locked.
+    /// Lets children that are started from now on keep the directory locked.
     pub fn share_lock(&self) -> Result<(), Error> {
         fcntl_setfd(&self.lock, FdFlags::empty())
             .map_err(|e| Error::io("lock", &self.dir)(e.into()))
     }
 
-    /// Makes the folder the base `name`, at once and durably.
-    pub fn publish(mut self, name: &Name) -> Result<(), Error> {
+    /// Makes the directory the base `name`, atomically and durably.
+    pub fn commit(mut self, name: &Name) -> Result<(), Error> {
         let to = self.bases.join(name.as_str());
         directory::sync(&self.dir)?;
         match renameat_with(
@@ -69,7 +70,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for Staging {
     fn drop(&mut self) {
         if !self.dir.as_os_str().is_empty() {
             // What cannot be removed now is removed by the next `clean`.
@@ -78,9 +79,9 @@ impl Drop for Stage {
     }
 }
 
-/// Removes what killed imports and removals left. Cheap when there is nothing: every command about
-/// bases calls it first.
-pub fn clean(pool: &Pool) -> Result<(), Error> {
+/// Removes what killed imports and removals have left. Cheap when there is nothing: every command
+/// on bases calls it first.
+pub(super) fn clean(pool: &Pool) -> Result<(), Error> {
     let bases = directory::bases(pool);
     let all = directory::lock(&bases, FlockOperation::LockExclusive)?;
     let mut found = false;
@@ -98,12 +99,13 @@ pub fn clean(pool: &Pool) -> Result<(), Error> {
     }
     drop(all);
     if found {
-        gc::want(pool)?;
+        gc::request(pool)?;
     }
-    gc::run(pool)
+    gc::collect(pool)
 }
 
-/// Takes the base in `dir` out of sight. `bases` is locked by the caller.
+/// Renames the base in `dir`, which is to be removed, so that it is no base any more. The caller
+/// has locked `bases`.
 pub(super) fn retire(bases: &Path, dir: &Path) -> Result<PathBuf, Error> {
     let old = directory::unused(bases, OLD)?;
     fs::rename(dir, &old).map_err(Error::io("remove", dir))?;
