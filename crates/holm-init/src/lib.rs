@@ -6,9 +6,9 @@
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
-pub mod answer;
 pub mod init;
 mod monitor;
+pub mod responder;
 
 use holm_proto::handoff::TITLE;
 use holm_sys::bare::{Args, Inherited};

@@ -1,6 +1,6 @@
 //! The services of a guest with the minimal init.
 
-use super::command;
+use super::start::start;
 use holm_proto::init::{Restart, SERVICES_MAX};
 use holm_sys::bare::{Args, Status, milliseconds};
 
@@ -79,7 +79,7 @@ impl Services {
 impl Service {
     fn start(&mut self, now: u64) {
         self.started = now;
-        self.pid = command::start(self.run, false);
+        self.pid = start(self.run, false);
         self.due = None;
         if self.pid.is_none() {
             self.plan(now);

@@ -1,6 +1,6 @@
 //! The guest's console, which a hostile guest holds at the other end.
 
-use super::watch::bounded;
+use super::timer::bounded;
 use holm_proto::client::{INPUT_MAX, MESSAGE_MAX, OUTPUT};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat, fstatfs, major, minor};

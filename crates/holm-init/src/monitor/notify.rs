@@ -1,7 +1,7 @@
 //! What init says about itself (`sd_notify`).
 
 use super::handoff::Handoff;
-use super::watch::bounded;
+use super::timer::bounded;
 use holm_proto::path::READY;
 use rustix::fs::{XattrFlags, fsetxattr};
 use rustix::net::{RecvFlags, recv};

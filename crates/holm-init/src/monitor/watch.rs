@@ -1,7 +1,6 @@
 //! What the monitor waits for, by epoll.
 
 use core::mem::MaybeUninit;
-use holm_sys::bare;
 use rustix::event::epoll;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -26,9 +25,6 @@ pub enum Token {
 
 const TOKENS: [Token; 6] =
     [Token::Init, Token::Console, Token::Listener, Token::Notify, Token::Responder, Token::Client];
-
-/// How long a call may hang before a signal ends it, in milliseconds.
-const PATIENCE: u32 = 1000;
 
 /// The set of watched descriptors.
 pub struct Watch(OwnedFd);
@@ -62,18 +58,4 @@ impl Watch {
         let token = ready.first()?.data.u64();
         TOKENS.into_iter().find(|t| *t as u64 == token)
     }
-}
-
-/// Does `work`, in which the guest may have a call hang, with a timer that ends it.
-pub fn bounded<T>(work: impl FnOnce() -> T) -> T {
-    bare::tick(PATIENCE);
-    let done = work();
-    bare::tick(0);
-    done
-}
-
-/// Leaves the processor to others for so many milliseconds, below 1000.
-pub fn pause(milliseconds: i64) {
-    let time = Timespec { tv_sec: 0, tv_nsec: milliseconds * 1_000_000 };
-    let _ = rustix::event::poll(&mut [], Some(&time));
 }

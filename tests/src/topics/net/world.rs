@@ -14,7 +14,7 @@ use std::time::Duration;
 use holm::config::Net;
 use holm::net;
 use holm::record::Network;
-use holm_init::answer::{ANSWER_MAX, answer};
+use holm_init::responder::{REPLY_MAX, reply};
 use rustix::io::{Errno, read, write};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -233,12 +233,12 @@ impl Guest {
         thread::scope(|scope| {
             let monitor = scope.spawn(|| {
                 let mut questions = Vec::new();
-                let (mut frame, mut out) = ([0; 2048], [0; ANSWER_MAX]);
+                let (mut frame, mut out) = ([0; 2048], [0; REPLY_MAX]);
                 while !ended.load(Ordering::Relaxed) {
                     match read(responder, &mut frame) {
                         Ok(length) => {
                             questions.push(frame[..length].to_vec());
-                            if let Some(length) = answer(&frame[..length], &config, &mut out) {
+                            if let Some(length) = reply(&frame[..length], &config, &mut out) {
                                 write(responder, &out[..length]).unwrap();
                             }
                         }

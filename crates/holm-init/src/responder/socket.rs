@@ -1,6 +1,6 @@
-//! Answers on the guest's network.
+//! The responder's socket.
 
-use crate::answer::{ANSWER_MAX, answer};
+use super::reply::{REPLY_MAX, reply};
 use holm_proto::{Lease, handoff};
 use holm_sys::bare::Args;
 use rustix::fd::OwnedFd;
@@ -9,14 +9,14 @@ use rustix::io::{read, write};
 /// The longest frame that a guest has a reason to send, in bytes; of a longer one the rest is lost.
 const FRAME_MAX: usize = 1600;
 
-/// The guest's packet socket, and what to answer there.
+/// The packet socket on the guest's network, and what is offered there.
 pub struct Responder {
     pub socket: OwnedFd,
     lease: Lease,
 }
 
 impl Responder {
-    /// `None` when nobody said what to answer.
+    /// `None` when nobody said what to offer.
     pub fn new(socket: OwnedFd) -> Option<Responder> {
         let lease = Lease::from_text(Args::env(handoff::LEASE)?.to_bytes())?;
         Some(Responder { socket, lease })
@@ -25,11 +25,11 @@ impl Responder {
     /// Takes one frame and answers it, if there is something to say.
     pub fn receive(&self) {
         let mut frame = [0; FRAME_MAX];
-        let mut reply = [0; ANSWER_MAX];
+        let mut out = [0; REPLY_MAX];
         let Ok(len) = read(&self.socket, &mut frame[..]) else { return };
-        if let Some(len) = answer(&frame[..len], &self.lease, &mut reply) {
+        if let Some(len) = reply(&frame[..len], &self.lease, &mut out) {
             // A reply that does not fit is asked for again.
-            let _ = write(&self.socket, &reply[..len]);
+            let _ = write(&self.socket, &out[..len]);
         }
     }
 }

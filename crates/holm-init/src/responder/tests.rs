@@ -1,6 +1,6 @@
 //! Questions are frames captured from busybox 1.35's udhcpc and from a kernel's router solicitation.
 
-use super::{ANSWER_MAX, answer};
+use super::REPLY_MAX;
 use holm_proto::Lease;
 
 const DISCOVER: &str = "ffffffffffff02686701000908004500014800000000401179a600000000ffffffff0044004301347b77010106009ca0a10c0000000000000000000000000000000000000000026867010009";
@@ -24,7 +24,7 @@ fn message(kind: u8, more: &[u8]) -> Vec<u8> {
     dhcp(&[&bytes("63825363")[..], &[53, 1, kind], more, &[255]].concat())
 }
 
-fn config() -> Lease {
+fn lease() -> Lease {
     Lease {
         host_mac: [2, 0x68, 0x68, 1, 0, 9],
         guest_v4: [10, 97, 0, 9],
@@ -38,8 +38,8 @@ fn config() -> Lease {
 }
 
 fn ask(frame: &[u8]) -> Option<Vec<u8>> {
-    let mut out = [0; ANSWER_MAX];
-    answer(frame, &config(), &mut out).map(|length| out[..length].to_vec())
+    let mut out = [0; REPLY_MAX];
+    super::reply(frame, &lease(), &mut out).map(|length| out[..length].to_vec())
 }
 
 fn option(frame: &[u8], wanted: u8) -> Option<&[u8]> {
@@ -128,7 +128,7 @@ fn solicitation_gets_an_advertisement() {
     let reply = ask(&bytes(SOLICITATION)).unwrap();
     assert_eq!(reply[..6], bytes("026867010009"));
     assert_eq!(reply[21], 255, "hop limit");
-    assert_eq!(reply[22..38], config().gateway_v6);
+    assert_eq!(reply[22..38], lease().gateway_v6);
     assert_eq!(reply[38..54], bytes(SOLICITATION)[22..38]);
     let body = &reply[54..];
     assert_eq!((body[0], body[5], body[6], body[7]), (134, 0x80, 0xff, 0xff));
@@ -144,9 +144,9 @@ fn solicitation_gets_an_advertisement() {
 
 #[test]
 fn without_an_ipv6_gateway_there_is_no_advertisement() {
-    let config = Lease { gateway_v6: [0; 16], ..config() };
-    assert_eq!(answer(&bytes(SOLICITATION), &config, &mut [0; ANSWER_MAX]), None);
-    assert_eq!(answer(&message6(1, &[]), &config, &mut [0; ANSWER_MAX]), None);
+    let lease = Lease { gateway_v6: [0; 16], ..lease() };
+    assert_eq!(super::reply(&bytes(SOLICITATION), &lease, &mut [0; REPLY_MAX]), None);
+    assert_eq!(super::reply(&message6(1, &[]), &lease, &mut [0; REPLY_MAX]), None);
 }
 
 /// A `DHCPv6` message of a type, with options.
@@ -176,7 +176,7 @@ fn dhcp6_gives_the_one_address() {
     for (kind, answered) in [(1, 2), (3, 7), (5, 7), (6, 7)] {
         let reply = ask(&message6(kind, &asked)).unwrap();
         assert_eq!(reply[..6], bytes("026867010009"));
-        assert_eq!(reply[22..38], config().gateway_v6);
+        assert_eq!(reply[22..38], lease().gateway_v6);
         assert_eq!(reply[54..58], bytes("02230222"), "ports");
         assert_eq!(usize::from(u16::from_be_bytes([reply[58], reply[59]])), reply.len() - 54);
         assert_eq!(checksum_of(&reply), 0xffff);
@@ -186,8 +186,8 @@ fn dhcp6_gives_the_one_address() {
         let group = option6(&reply, 3).unwrap();
         assert_eq!(group[..12], bytes("0000002affffffffffffffff"));
         assert_eq!(group[12..16], bytes("00050018"));
-        assert_eq!(group[16..32], config().guest_v6);
-        assert_eq!(option6(&reply, 23), Some(config().dns_v6[0].to_vec()));
+        assert_eq!(group[16..32], lease().guest_v6);
+        assert_eq!(option6(&reply, 23), Some(lease().dns_v6[0].to_vec()));
     }
     let reply = ask(&message6(11, &bytes(CLIENT))).unwrap();
     assert_eq!((option6(&reply, 3), option6(&reply, 23).map(|dns| dns.len())), (None, Some(16)));
@@ -216,7 +216,7 @@ fn nothing_in_a_frame_harms() {
             }
         }
         for room in 0..400 {
-            if let Some(length) = answer(&frame, &config(), &mut vec![0; room]) {
+            if let Some(length) = super::reply(&frame, &lease(), &mut vec![0; room]) {
                 assert!(length <= room);
             }
         }

@@ -1,6 +1,7 @@
 //! `DHCPv6` (RFC 8415): the guest's one address, which no prefix of an advertisement could tell, and the name servers.
 
-use super::{Asker, Reader, Writer, close, open};
+use super::ipv6::{Asker, close, open};
+use super::packet::{Reader, Writer, length};
 use holm_proto::Lease;
 
 const SOLICIT: u8 = 1;
@@ -18,12 +19,13 @@ const DNS: u16 = 23;
 
 /// For ever, as a lifetime and as the time after which a client asks again.
 const FOREVER: [u8; 4] = [0xff; 4];
-const UDP: u8 = 17;
+/// The protocol UDP.
+pub const UDP: u8 = 17;
 /// A server's name begins so: it is made of its link's address (3) on an Ethernet (1).
 const ETHERNET: [u8; 4] = [0, 3, 0, 1];
 
 /// `udp` begins with the UDP header.
-pub fn reply(udp: &[u8], asker: &Asker, config: &Lease, out: &mut Writer) -> Option<usize> {
+pub fn reply(udp: &[u8], asker: &Asker, lease: &Lease, out: &mut Writer) -> Option<usize> {
     let mut at = Reader(udp);
     // From port 546 to port 547, by somebody who can be answered.
     let [2, 0x22, 2, 0x23] = at.take()? else { return None };
@@ -39,11 +41,11 @@ pub fn reply(udp: &[u8], asker: &Asker, config: &Lease, out: &mut Writer) -> Opt
     };
     let options = at.0;
     if option(options, SERVER)
-        .is_some_and(|named| named.strip_prefix(&ETHERNET) != Some(&config.host_mac))
+        .is_some_and(|named| named.strip_prefix(&ETHERNET) != Some(&lease.host_mac))
     {
         return None;
     }
-    let start = open(asker, UDP, config, out);
+    let start = open(asker, UDP, lease, out);
     let body = out.length;
     out.put(&[2, 0x23, 2, 0x22, 0, 0, 0, 0, kind]);
     out.put(&transaction);
@@ -52,7 +54,7 @@ pub fn reply(udp: &[u8], asker: &Asker, config: &Lease, out: &mut Writer) -> Opt
     }
     out.put(&[0, 2, 0, 10]);
     out.put(&ETHERNET);
-    out.put(&config.host_mac);
+    out.put(&lease.host_mac);
     // A client that asks for information only names no group of addresses.
     if let Some(group) = option(options, ADDRESSES).and_then(|group| group.get(..4)) {
         out.put(&[0, 3, 0, 40]);
@@ -60,24 +62,24 @@ pub fn reply(udp: &[u8], asker: &Asker, config: &Lease, out: &mut Writer) -> Opt
         out.put(&FOREVER);
         out.put(&FOREVER);
         out.put(&[0, 5, 0, 24]);
-        out.put(&config.guest_v6);
+        out.put(&lease.guest_v6);
         out.put(&FOREVER);
         out.put(&FOREVER);
     }
     let [high, low] = DNS.to_be_bytes();
-    let servers = config.dns_v6.iter().filter(|server| **server != [0; 16]);
+    let servers = lease.dns_v6.iter().filter(|server| **server != [0; 16]);
     let count = u8::try_from(servers.clone().count()).unwrap_or(0);
     if count > 0 {
         out.put(&[high, low, 0, count * 16]);
         servers.for_each(|server| out.put(server));
     }
-    let size = super::length(out.length.checked_sub(body)?)?;
+    let size = length(out.length.checked_sub(body)?)?;
     out.set(body + 4, size);
     close(start, UDP, 6, out)
 }
 
 fn put(code: u16, value: &[u8], out: &mut Writer) {
-    if let Some(length) = super::length(value.len()) {
+    if let Some(length) = length(value.len()) {
         out.put(&code.to_be_bytes());
         out.put(&length);
         out.put(value);
@@ -89,11 +91,11 @@ fn option(mut options: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
         let mut at = Reader(options);
         let code = u16::from_be_bytes(at.take()?);
-        let length = usize::from(u16::from_be_bytes(at.take()?));
-        let value = at.0.get(..length)?;
+        let size = usize::from(u16::from_be_bytes(at.take()?));
+        let value = at.0.get(..size)?;
         if code == wanted {
             return Some(value);
         }
-        options = at.0.get(length..)?;
+        options = at.0.get(size..)?;
     }
 }

@@ -1,0 +1,14 @@
+//! Messages on the guest's console.
+
+use holm_sys::bare::stderr;
+use rustix::io::write;
+
+/// Writes a message, in parts, as a line of its own.
+pub fn report(message: &[&[u8]]) {
+    // Where the console is gone there is nobody to tell.
+    let _ = write(stderr(), b"holm-init: ");
+    for part in message {
+        let _ = write(stderr(), part);
+    }
+    let _ = write(stderr(), b"\r\n");
+}

@@ -1,0 +1,36 @@
+//! Starting a program.
+
+use super::report::report;
+use holm_sys::bare::{self, Args, stdin};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::process::{ioctl_tiocsctty, setsid};
+use rustix::stdio::dup2_stdin;
+
+/// Starts `args` as the leader of a session, with the console as its terminal or nothing to read.
+pub fn start(args: Args, terminal: bool) -> Option<i32> {
+    let child = bare::spawn(move || {
+        bare::release_all();
+        let _ = setsid();
+        if terminal {
+            // No terminal, no controlling terminal.
+            let _ = ioctl_tiocsctty(stdin());
+        } else if let Ok(null) = open(c"/dev/null", OFlags::RDWR, Mode::empty()) {
+            let _ = dup2_stdin(&null);
+        }
+        let error = bare::exec_argv(args);
+        let name = args.get(0).unwrap_or(c"").to_bytes();
+        let (why, status): (&[u8], i32) = match error {
+            Errno::NOENT => (b"not found", 127),
+            Errno::ACCESS => (b"not permitted to execute it", 126),
+            Errno::NOEXEC => (b"not a program for this machine", 126),
+            _ => (b"cannot be executed", 126),
+        };
+        report(&[name, b": ", why]);
+        status
+    });
+    if child.is_err() {
+        report(&[b"cannot start a process: the guest's limit is reached or memory is short"]);
+    }
+    child.ok()
+}
