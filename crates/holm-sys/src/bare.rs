@@ -13,7 +13,7 @@ pub use inherited::{Inherited, stderr, stdin};
 pub use process::{
     Status, abort, exec, exec_argv, exit, exit_status_of, kill, milliseconds, reap, set_comm, spawn,
 };
-pub use signal::{Signal, catch, hold_all, release_all, tick, wait};
+pub use signal::{Signal, arm_timer, block_all_signals, catch, unblock_all_signals, wait};
 
 /// Makes `$main`, a `fn(Args, Inherited) -> i32`, the program's entry, and a panic its end.
 #[macro_export]

@@ -17,7 +17,7 @@ unsafe extern "C" {
 /// What an exec would do is done: descriptors from 3 on are closed, and nothing of the caller's is to be seen from
 /// outside, neither its command line nor, for whoever lacks `CAP_SYS_PTRACE` in the user namespace that this program was
 /// executed in, its memory. Returns only when that fails.
-pub fn go_on_as(
+pub fn run_without_exec(
     child: &ChildProcess,
     words: &[CString],
     env: &[CString],

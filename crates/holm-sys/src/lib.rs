@@ -30,8 +30,6 @@ pub mod exec;
 #[cfg(feature = "std")]
 pub mod in_place;
 #[cfg(feature = "std")]
-pub mod in_vain;
-#[cfg(feature = "std")]
 pub mod mount;
 #[cfg(feature = "std")]
 pub mod packet;
@@ -45,3 +43,5 @@ pub mod seccomp;
 pub mod signal;
 #[cfg(feature = "std")]
 pub mod socket;
+#[cfg(feature = "std")]
+pub mod try_syscall;

@@ -2,8 +2,8 @@
 
 use crate::report::Report;
 use holm::security::seccomp::refused;
-use holm_sys::in_vain;
 use holm_sys::process::{self, flags};
+use holm_sys::try_syscall;
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -20,7 +20,7 @@ fn first_argument(call: &str) -> u32 {
 pub fn seccomp(report: &mut Report, compat: bool) {
     for (call, native, i386, errno) in refused() {
         let (number, make): (_, fn(u32, u32) -> std::io::Result<()>) =
-            if compat { (i386, in_vain::compat) } else { (native, in_vain::native) };
+            if compat { (i386, try_syscall::compat) } else { (native, try_syscall::native) };
         let Some(number) = number else { continue };
         let result = make(number, first_argument(call));
         let good =
@@ -37,7 +37,7 @@ pub fn clock(report: &mut Report) {
     use rustix::time::{ClockId, clock_gettime, clock_settime};
     let now = clock_gettime(ClockId::Realtime);
     report.refused("clock_settime", clock_settime(ClockId::Realtime, now));
-    report.refused("settimeofday", in_vain::native(164, u32::MAX));
+    report.refused("settimeofday", try_syscall::native(164, u32::MAX));
     for rtc in ["/dev/rtc", "/dev/rtc0"] {
         report.refused(rtc, File::open(rtc));
     }
@@ -46,7 +46,7 @@ pub fn clock(report: &mut Report) {
 }
 
 pub fn dmesg(report: &mut Report) {
-    report.refused("syslog", in_vain::native(103, 3));
+    report.refused("syslog", try_syscall::native(103, 3));
     report.refused("/dev/kmsg", File::open("/dev/kmsg"));
     report.refused("/proc/kmsg", File::open("/proc/kmsg"));
     report.refused("/proc/kcore", File::open("/proc/kcore"));

@@ -50,7 +50,7 @@ pub fn run(args: Args, mut inherited: Inherited) -> i32 {
         return 126;
     };
     // Held back before the first child starts, or its end could be missed.
-    bare::hold_all();
+    bare::block_all_signals();
     let mut init =
         Init { main: None, status: None, services: arguments.services, _console: console };
     if let Some(main) = arguments.main {

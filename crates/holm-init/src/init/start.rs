@@ -10,7 +10,7 @@ use rustix::stdio::dup2_stdin;
 /// Starts `args` as the leader of a session, with the console as its terminal or nothing to read.
 pub fn start(args: Args, terminal: bool) -> Option<i32> {
     let child = bare::spawn(move || {
-        bare::release_all();
+        bare::unblock_all_signals();
         let _ = setsid();
         if terminal {
             // No terminal, no controlling terminal.

@@ -8,9 +8,9 @@ const PATIENCE: u32 = 1000;
 
 /// Does `work`, in which the guest may have a call hang, with a timer that ends it.
 pub fn bounded<T>(work: impl FnOnce() -> T) -> T {
-    bare::tick(PATIENCE);
+    bare::arm_timer(PATIENCE);
     let done = work();
-    bare::tick(0);
+    bare::arm_timer(0);
     done
 }
 

@@ -27,7 +27,7 @@ pub fn catch(signals: &[i32]) {
 }
 
 /// Lets every signal in again, for a child. Their effects are the default ones as long as nothing is caught.
-pub fn release_all() {
+pub fn unblock_all_signals() {
     // SAFETY: an all-zero set is empty.
     unsafe {
         let none: libc::sigset_t = zeroed();
@@ -45,7 +45,7 @@ fn all() -> libc::sigset_t {
 }
 
 /// Holds back every signal until [`wait`] takes it.
-pub fn hold_all() {
+pub fn block_all_signals() {
     let set = all();
     // SAFETY: the set is valid for the call.
     unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, null_mut()) };
@@ -72,7 +72,7 @@ pub fn wait(milliseconds: Option<u32>) -> Option<Signal> {
 }
 
 /// Sends this process SIGALRM every `milliseconds`; 0 ends it.
-pub fn tick(milliseconds: u32) {
+pub fn arm_timer(milliseconds: u32) {
     let every = libc::timeval {
         tv_sec: i64::from(milliseconds / 1000),
         tv_usec: i64::from(milliseconds % 1000) * 1000,

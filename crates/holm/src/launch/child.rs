@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use holm_proto::CONSOLE_MASTER;
 use holm_sys::child::ChildProcess;
 use holm_sys::exec::cloexec_from;
-use holm_sys::in_place::go_on_as;
+use holm_sys::in_place::run_without_exec;
 use holm_sys::process::{self as sys, flags};
 use holm_sys::seccomp::Instruction;
 use rustix::fs::{CWD, Mode};
@@ -161,7 +161,7 @@ fn prepare(
         let _ = rustix::thread::set_name(c"init");
         return Err((
             Step::Exec,
-            go_on_as(child, &program.argv, &program.env, holm_init::init::run),
+            run_without_exec(child, &program.argv, &program.env, holm_init::init::run),
         ));
     }
     let argv: Vec<&CStr> = program.argv.iter().map(CString::as_c_str).collect();
