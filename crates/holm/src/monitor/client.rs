@@ -1,6 +1,6 @@
 //! A client's connection to a monitor.
 
-use super::Error;
+use super::error::Error;
 use holm_proto::client::{INPUT_MAX, MESSAGE_MAX, Message, REQUEST_MAX, Request};
 use rustix::io::Errno;
 use rustix::net::{

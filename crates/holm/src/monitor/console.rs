@@ -1,7 +1,7 @@
 //! Looking at a guest's console, and typing into it.
 
-use super::Error;
 use super::client::Client;
+use super::error::Error;
 use crate::terminal::{Harmless, Raw};
 use holm_proto::Ended;
 use holm_proto::client::Message;

@@ -1,11 +1,8 @@
-//! What a launcher hands to the monitor that it becomes.
+//! What a launcher passes to the monitor that it becomes.
 
-use super::{Error, image};
 use holm_proto::Lease;
 use holm_proto::handoff::{self, Descriptors, key};
-use std::convert::Infallible;
 use std::ffi::{CStr, CString};
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -37,7 +34,8 @@ pub struct Handoff<'a> {
 }
 
 impl Handoff<'_> {
-    fn descriptors(&self) -> Vec<(&'static str, BorrowedFd<'_>)> {
+    /// The descriptors, which an exec keeps, by their keys.
+    pub(super) fn descriptors(&self) -> Vec<(&'static str, BorrowedFd<'_>)> {
         let mut fds = vec![
             (key::INIT, self.init.as_fd()),
             (key::CGROUP, self.cgroup.as_fd()),
@@ -76,36 +74,4 @@ impl Handoff<'_> {
         }
         Ok(env)
     }
-}
-
-/// Turns this process into the guest's monitor; returns only an error.
-///
-/// The process is init's parent, single-threaded and in the host's namespaces and the monitors' cgroup. It becomes
-/// the leader of a session of its own and lets go of the caller's terminal, pipes and folder: a command that waits for
-/// the end of `holm start`'s output must not wait for the guest.
-pub fn become_monitor(given: &Handoff<'_>) -> Result<Infallible, Error> {
-    let guest = given.name;
-    detach().map_err(Error::system(guest, "cannot let go of the caller's terminal"))?;
-    let image = image::seal(given.cgroup.as_fd()).map_err(Error::system(
-        guest,
-        "cannot put the monitor's program into a sealed memory file",
-    ))?;
-    let run = || -> io::Result<Infallible> {
-        let title = CString::new(format!("{}{guest}", handoff::TITLE))?;
-        let env = given.environment()?;
-        let keep: Vec<_> = given.descriptors().into_iter().map(|(_, fd)| fd).collect();
-        Err(holm_sys::exec::exec_image(image.as_fd(), &[title], &env, &keep))
-    };
-    run().map_err(Error::system(guest, "cannot execute the monitor"))
-}
-
-fn detach() -> io::Result<()> {
-    // Fails for the leader of a process group, which is then a session's leader already or has no terminal to lose.
-    let _ = rustix::process::setsid();
-    rustix::process::chdir("/")?;
-    let null = File::options().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
-    Ok(())
 }

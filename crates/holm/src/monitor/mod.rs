@@ -8,23 +8,25 @@
 //! `holm_proto`: [`handoff`](holm_proto::handoff), [`ended`](holm_proto::ended),
 //! [`client`](holm_proto::client). A client that does not read is dropped when it is 1 MiB behind.
 
-mod adopt;
+mod become_monitor;
 mod client;
 mod console;
 mod error;
 mod handoff;
 mod image;
 mod logs;
+mod orphan_console;
 mod socket;
 #[cfg(test)]
 mod tests;
 
-pub use adopt::console_of;
+pub use become_monitor::become_monitor;
 pub use console::{Console, Left};
 pub use error::Error;
-pub use handoff::{Handoff, become_monitor};
+pub use handoff::Handoff;
 pub use holm_proto::path::MONITOR_SOCKET;
 pub use holm_proto::{Ended, How};
 pub use image::IMAGE;
 pub use logs::Logs;
+pub use orphan_console::orphan_console;
 pub use socket::listen;

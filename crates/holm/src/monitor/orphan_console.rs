@@ -1,4 +1,4 @@
-//! The console of a guest whose monitor has died.
+//! The console of an orphaned guest: one whose monitor has died.
 
 use crate::process::channel;
 use crate::terminal::{self, is_master};
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// guest before it was seen to be what it should be. A child looks for it: a filesystem that the guest serves itself may
 /// stand in the way and never answer, and whoever waits for that can perhaps not even be killed. FUSE refuses the
 /// host's processes, but below an overlay of the guest's it is asked with the guest's rights.
-pub fn console_of(pid: i32, init: &OwnedFd) -> Option<OwnedFd> {
+pub fn orphan_console(pid: i32, init: &OwnedFd) -> Option<OwnedFd> {
     let (parent, inside) = channel().ok()?;
     let pidfd = match process::clone(0, None).ok()? {
         Clone::Parent { pidfd, .. } => pidfd,
