@@ -171,6 +171,8 @@ impl V1 {
             v1.any |= !mount.options.contains("name=");
             for controller in Controller::ALL {
                 let here = mount.options.split(',').any(|option| option == controller.name());
+                // A hierarchy with a name may have controllers too.
+                v1.any |= here;
                 if here && !v1.has.iter().any(|(known, _)| *known == controller) {
                     v1.has.push((controller, mount.point()));
                 }

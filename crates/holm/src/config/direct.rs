@@ -35,13 +35,15 @@ fn assemble(changes: &[Change]) -> Option<Config> {
         if key.variable(name).contains('.') {
             return None;
         }
-        let there = given.iter().position(|(_, known, _)| *known == name);
-        let at = there.unwrap_or_else(|| {
+        let known = given.iter().position(|(_, known, _)| *known == name);
+        let at = known.unwrap_or_else(|| {
             given.push((key, name, Vec::new()));
             given.len() - 1
         });
         let items = &mut given[at].2;
         match &change.op {
+            // A value that a later one replaces must be valid too.
+            Op::Set(_) | Op::Items(_) if known.is_some() => return None,
             Op::Set(text) => *items = checked(key, &value(key, text).ok()?)?,
             Op::Items(new) if key.kind.is_list() => items.clone_from(new),
             Op::Add(text) if key.kind.is_list() => items.push(text.clone()),

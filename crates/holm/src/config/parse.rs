@@ -101,7 +101,14 @@ fn scalar(kind: &Kind, name: &str, value: &DeValue) -> Result<String, String> {
         (Kind::Text | Kind::Choice(_), DeValue::String(s)) => Some(s.to_string()),
         (Kind::List(_) | Kind::Arguments | Kind::Bool | Kind::Text | Kind::Choice(_), _) => None,
         (_, DeValue::String(s)) => Some(s.to_string()),
-        (_, DeValue::Integer(n)) if n.radix() == 10 => Some(n.as_str().to_owned()),
+        (_, DeValue::Integer(n)) if n.radix() == 10 => {
+            let digits = n.as_str();
+            // The editor refuses such a number, though the parser does not look.
+            if digits.replace('_', "").parse::<i64>().is_err() {
+                return Err(format!("{name}: {digits} is too large for a TOML integer"));
+            }
+            Some(digits.to_owned())
+        }
         (_, DeValue::Float(n)) => Some(n.as_str().to_owned()),
         _ => None,
     };

@@ -36,6 +36,7 @@ fn the_same_mistakes() {
         &[],
         &["base=b", "memory.limt=1G"],
         &["base=b", "memory.limit=much"],
+        &["base=b", "memory.limit=much", "memory.limit=1G"],
         &["base=b", "protect=perhaps"],
         &["base=b", "net.mode=bridge"],
         &["base=b", "net.mode=none", "net.publish=80:80"],

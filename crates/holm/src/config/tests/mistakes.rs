@@ -119,6 +119,7 @@ fn wrong_values_and_units() {
             "3:12: memory.swap: \"MB\" may mean 1000 or 1024; write 1M (1024)",
         ),
         ("memory.limit = -5", "2:16: memory.limit: \"-5\" is not a unit of size"),
+        ("memory.limit = 9223372036854775808", "2:16: memory.limit: 9223372036854775808 is too"),
         ("memory.limit = inf", "2:16: memory.limit: \"inf\" is not a unit"),
         ("cpu.cap = 0", "2:11: cpu.cap: 0 is out of range"),
         ("cpu.share = 0", "2:13: cpu.share: 0 is out of range, 1 to 10000"),
