@@ -91,7 +91,7 @@ fn quota(cap: f64) -> u64 {
 }
 
 /// The numbers of a list such as `0-1,3`. CPU numbers are bounded by the kernel's largest `NR_CPUS`.
-pub(super) fn parse_list(text: &str) -> Result<Vec<u32>, String> {
+pub fn parse_list(text: &str) -> Result<Vec<u32>, String> {
     let number = |text: &str| match text.trim().parse::<u32>() {
         Ok(cpu) if cpu < 8192 => Ok(cpu),
         _ => Err(format!("{text:?} is not a CPU number; write a list such as 0-1,3")),

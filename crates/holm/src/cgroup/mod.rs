@@ -33,5 +33,9 @@ pub use limits::Limits;
 pub use pool::PoolCgroup;
 pub use usage::Usage;
 
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use {limits::parse_list, usage::field};
+
 #[cfg(test)]
 mod tests;

@@ -88,6 +88,6 @@ impl ControllerDir {
 }
 
 /// The value of a key in a flat keyed file (`key value` lines).
-pub(super) fn field(text: &str, key: &str) -> Option<u64> {
+pub fn field(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }

@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 
 pub use features::{FEATURES, Feature};
 use scratch::Scratch;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use {ids::overlapping, process::own_cgroup};
 
 /// How a feature stands on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]

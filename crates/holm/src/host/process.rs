@@ -61,7 +61,7 @@ pub(super) fn clone_into_cgroup(_: &Machine) -> Answer {
 }
 
 /// The path in the v2 hierarchy, without its leading slash, that the text of `/proc/PID/cgroup` names.
-pub(super) fn own_cgroup(text: &str) -> Option<&Path> {
+pub fn own_cgroup(text: &str) -> Option<&Path> {
     let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
     Some(Path::new(path.strip_suffix(" (deleted)").unwrap_or(path)))
 }

@@ -13,11 +13,21 @@ use super::uapi::{
 /// A link as a dump shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
+    /// Its name.
     pub name: String,
+    /// Its alias, empty without one.
     pub alias: String,
 }
 
 impl Link {
+    /// The link that a message is about.
+    pub fn parse(kind: u16, payload: &[u8]) -> Option<Self> {
+        let attributes = payload.get(16..).filter(|_| kind == RTM_NEWLINK)?;
+        let name = text(find(attributes, IFLA_IFNAME)?)?.to_owned();
+        let alias = find(attributes, IFLA_IFALIAS).and_then(text).unwrap_or_default().to_owned();
+        Some(Self { name, alias })
+    }
+
     /// The guest's published ports.
     pub fn published(&self) -> Published {
         Published::parse(&self.alias)
@@ -73,7 +83,7 @@ pub fn get(socket: &Socket, name: &str) -> Result<Option<Link>, Refused> {
         .text(IFLA_IFNAME, name)
         .number(IFLA_EXT_MASK, SKIP_STATISTICS);
     let mut found = None;
-    match socket.ask(&batch, |kind, payload| found = parse(kind, payload)) {
+    match socket.ask(&batch, |kind, payload| found = Link::parse(kind, payload)) {
         Ok(()) => Ok(found),
         Err(refused) if refused.errno == Errno::NODEV => Ok(None),
         Err(refused) => Err(refused),
@@ -90,15 +100,8 @@ pub fn all(socket: &Socket) -> Result<Vec<Link>, Refused> {
             batch.attr(IFLA_INFO_KIND, b"veth");
         });
     let mut links = Vec::new();
-    socket.ask(&batch, |kind, payload| links.extend(parse(kind, payload)))?;
+    socket.ask(&batch, |kind, payload| links.extend(Link::parse(kind, payload)))?;
     Ok(links)
-}
-
-fn parse(kind: u16, payload: &[u8]) -> Option<Link> {
-    let attributes = payload.get(16..).filter(|_| kind == RTM_NEWLINK)?;
-    let name = text(find(attributes, IFLA_IFNAME)?)?.to_owned();
-    let alias = find(attributes, IFLA_IFALIAS).and_then(text).unwrap_or_default().to_owned();
-    Some(Link { name, alias })
 }
 
 /// MTU of a link, bytes.

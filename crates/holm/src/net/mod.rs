@@ -35,3 +35,9 @@ pub use mode::Files;
 pub use private::{Blocker, blockers, has_rules, leftovers, restore_rules};
 pub use request::Request;
 pub use sysctl::set_ping_group_range;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use {
+    link::Link,
+    netlink::{Attributes, Messages, number, text},
+};

@@ -21,6 +21,9 @@ pub use error::Error;
 pub use files::{bind_program, bind_socket, lay_over, mount_run};
 pub use fsmount::{Filesystem, clone_tree, memory};
 pub use layers::{Layers, UPPER, Upper, WORK, mount_root};
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use section::with_section;
 pub use tree::{Point, Tree};
 
 /// The result of what this module does.

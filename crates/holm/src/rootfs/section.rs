@@ -64,7 +64,7 @@ fn read(folder: &OwnedFd, name: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// `text` with these lines of Holm's and no others; without lines there is no section.
-fn with_section(text: &[u8], lines: &str) -> Vec<u8> {
+pub fn with_section(text: &[u8], lines: &str) -> Vec<u8> {
     let mut new = Vec::new();
     if !lines.is_empty() {
         new.extend(format!("{BEGIN}\n{lines}{END}\n").bytes());

@@ -49,8 +49,9 @@ const LONGEST: usize = 32;
 
 const PLAIN: &[u8] = b"\x1b[0m";
 
+/// Lets text and colours through, and shows everything else as text.
 #[derive(Debug, Default)]
-pub(super) struct Filter {
+pub struct Filter {
     /// The begin of a sequence that the next bytes will end.
     held: Vec<u8>,
     coloured: bool,
@@ -68,6 +69,7 @@ enum Piece {
 }
 
 impl Filter {
+    /// What of `bytes` may be shown; an unfinished sequence waits for its rest.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(bytes.len());
         let text = [&std::mem::take(&mut self.held), bytes].concat();
@@ -83,6 +85,7 @@ impl Filter {
         shown
     }
 
+    /// What still waits, and the end of a colour.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut shown = Vec::new();
         show(&std::mem::take(&mut self.held), &mut shown);

@@ -6,6 +6,9 @@ mod relay;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use harmless::Filter as EscapeFilter;
 pub use harmless::Harmless;
 pub use raw::{Raw, copy_size};
 pub use relay::Relay;

@@ -7,6 +7,8 @@ mod read;
 mod socket;
 mod write;
 
+#[cfg(feature = "fuzzing")]
+pub use read::Messages;
 pub use read::{Attributes, find, number, text};
 pub use socket::{Refused, Socket};
 pub use write::{Batch, CREATE, DUMP, EXCL};

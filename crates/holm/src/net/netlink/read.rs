@@ -5,21 +5,31 @@ use rustix::io::Errno;
 use super::write::HEADER;
 
 /// A message.
+#[derive(Debug)]
 pub struct Message<'a> {
+    /// Its type.
     pub kind: u16,
+    /// The number that its request had.
     pub sequence: u32,
+    /// What comes after the header.
     pub payload: &'a [u8],
 }
 
 impl Message<'_> {
     /// The kernel's refusal, in a message of type `NLMSG_ERROR`.
+    /// The error that it reports; an acknowledgement reports none.
     pub fn error(&self) -> Option<Errno> {
         let code = i32::from_ne_bytes(self.payload.get(..4)?.try_into().ok()?);
-        (code != 0).then(|| Errno::from_raw_os_error(-code))
+        match code {
+            0 => None,
+            -4095..0 => Some(Errno::from_raw_os_error(-code)),
+            _ => Some(Errno::PROTO),
+        }
     }
 }
 
 /// The messages of a datagram.
+#[derive(Debug)]
 pub struct Messages<'a>(pub &'a [u8]);
 
 impl<'a> Iterator for Messages<'a> {
@@ -40,6 +50,7 @@ impl<'a> Iterator for Messages<'a> {
 }
 
 /// The attributes of a message after its family header, or inside another attribute: type without flags, and value.
+#[derive(Debug)]
 pub struct Attributes<'a>(pub &'a [u8]);
 
 impl<'a> Iterator for Attributes<'a> {

@@ -1,0 +1,35 @@
+//! Files of the kernel: /proc and the control group filesystem.
+
+use holm::cgroup::{Controller, Layout, field, parse_list};
+use holm::host::{overlapping, own_cgroup};
+
+/// `/proc/PID/mountinfo`, of which guests and users of the host choose the paths.
+pub fn mountinfo(data: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let Ok(layout) = Layout::parse(text) else { return false };
+    let v1 = Controller::ALL.iter().any(|controller| layout.has(*controller).is_some());
+    assert!(!(v1 && layout.is_pure_v2()), "controllers of v1 on pure v2");
+    true
+}
+
+/// Flat keyed files such as `cpu.stat`, and lists of CPUs such as `cpuset.cpus`.
+pub fn cgroup_files(data: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let keys = ["usage_usec", "oom_kill", "populated", "frozen"];
+    let found = keys.iter().filter_map(|key| field(text, key)).count();
+    let list = parse_list(text.trim_end());
+    if let Ok(cpus) = &list {
+        assert!(cpus.is_sorted_by(|a, b| a < b) && !cpus.is_empty());
+    }
+    found > 0 || list.is_ok()
+}
+
+/// `/proc/PID/cgroup`, and `/etc/subuid`.
+pub fn proc_files(data: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let path = own_cgroup(text);
+    assert!(path.is_none_or(|path| text.contains(&*path.to_string_lossy())));
+    let ranges = overlapping(text);
+    assert!(ranges.iter().all(|line| text.contains(line)));
+    path.is_some() || !ranges.is_empty()
+}

@@ -1,0 +1,46 @@
+#![forbid(unsafe_code)]
+//! Fuzz targets: each takes any bytes, panics if a parser breaks a promise, and otherwise returns
+//! whether the parser accepted the bytes.
+//!
+//! `fuzz/` hands them to libFuzzer, which needs a nightly compiler; `tests/bounded.rs` replays the
+//! corpus in `fuzz/corpus` with a bounded number of mutations, on any compiler.
+
+mod archive;
+mod host_files;
+mod managed_block;
+mod netlink;
+mod responder;
+mod settings;
+mod terminal;
+
+pub use archive::{pax, tar};
+pub use host_files::{cgroup_files, mountinfo, proc_files};
+pub use managed_block::managed_block;
+pub use netlink::netlink;
+pub use responder::responder;
+pub use settings::{guest_changes, guest_toml};
+pub use terminal::escape_filter;
+
+/// A fuzz target.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name, that of its corpus directory and of its file in `fuzz/fuzz_targets`.
+    pub name: &'static str,
+    /// Runs it on one input.
+    pub run: fn(&[u8]) -> bool,
+}
+
+/// All targets.
+pub const TARGETS: [Target; 11] = [
+    Target { name: "cgroup_files", run: cgroup_files },
+    Target { name: "escape_filter", run: escape_filter },
+    Target { name: "guest_changes", run: guest_changes },
+    Target { name: "guest_toml", run: guest_toml },
+    Target { name: "managed_block", run: managed_block },
+    Target { name: "mountinfo", run: mountinfo },
+    Target { name: "netlink", run: netlink },
+    Target { name: "pax", run: pax },
+    Target { name: "proc_files", run: proc_files },
+    Target { name: "responder", run: responder },
+    Target { name: "tar", run: tar },
+];
