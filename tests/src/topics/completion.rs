@@ -65,8 +65,7 @@ fn bash_is_given_names(sandbox: &mut Sandbox) {
     let mut bash = Command::new("bash");
     bash.args(["-c", script]).env("HOLM", &sandbox.options.holm).env("ROOT", root);
     let completion = sandbox.holm(&["completion", "bash"]).ok().stdout;
-    let limit = std::time::Duration::from_secs(30) * sandbox.options.patience();
-    let outcome = crate::command::run(&mut bash, completion.as_bytes(), limit).ok();
+    let outcome = crate::command::run(&mut bash, completion.as_bytes(), sandbox.limit()).ok();
     assert_eq!(outcome.stdout, "web\n", "{outcome}");
     sandbox.holm(&["rm", "web"]).ok();
 }

@@ -125,8 +125,7 @@ fn a_console_has_many_readers_and_takes_keys(sandbox: &mut Sandbox) {
     sandbox.wait_for("all readers read", || {
         let mut console = sandbox.command();
         console.args(["console", "g"]);
-        let limit = Duration::from_mins(1);
-        command::run(&mut console, b"key\n", limit).ok();
+        command::run(&mut console, b"key\n", sandbox.limit()).ok();
         heard.extend(hear.try_iter());
         (heard.len() == 3).then_some(())
     });

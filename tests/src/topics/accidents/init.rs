@@ -109,7 +109,7 @@ fn an_init_that_dies_at_once(sandbox: &mut Sandbox) {
         assert_eq!(last["last"]["ended"], "exited 3", "{last}");
         let logs = sandbox.holm(&["logs", "box"]).ok();
         assert!(logs.stdout.contains("last words"), "{logs}");
-        let waited = sandbox.holm(&["start", "box", "--wait=20s"]);
+        let waited = sandbox.holm(&["start", "box", "--wait=10m"]);
         waited.refused(&["guest box", "ended before it was ready", "holm logs box"]);
         let shown = sandbox.holm(&["status", "box"]).ok();
         assert!(shown.stdout.contains("exited with 3"), "{shown}");

@@ -5,7 +5,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{exec, pid, settled, status, traces};
+use super::{becomes, exec, pid, settled, status, traces};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -144,17 +144,10 @@ pub fn is_repaired(sandbox: &mut Sandbox, before: &[String], what: &str) {
         assert!(listed.stdout.contains("box"), "{what}\n{listed}");
         (status(sandbox, "box")["status"] == "stopped").then_some(())
     });
-    let mut now = traces(sandbox);
-    for _ in 0..250 {
-        if now == before {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        // What was killed just now may have held the guest's lock until after the look before.
+    // What was killed just now may have held the guest's lock until after the look before.
+    becomes(sandbox, before, what, || {
         sandbox.holm(&["ls"]).ok();
-        now = traces(sandbox);
-    }
-    assert_eq!(now, before, "{what}");
+    });
     is_whole(sandbox);
 }
 
@@ -243,14 +236,9 @@ fn run_killed_at_each_step(sandbox: &mut Sandbox) {
         stopped.kill_command();
     }
     // An id that nobody owns may be in the making for ten seconds.
-    for _ in 0..200 {
+    becomes(sandbox, &before, "what the killed commands left", || {
         sandbox.holm(&["ls"]).ok();
-        if traces(sandbox) == before {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    assert_eq!(traces(sandbox), before, "what the killed commands left is gone");
+    });
     sandbox.holm(&["run", "--base", "busybox", "--", "true"]).ok();
 }
 

@@ -69,7 +69,7 @@ fn exec(sandbox: &Sandbox, name: &str, script: &str) -> Outcome {
 }
 
 /// What the root has on the host and in its folders: names of guests, bases, ids and what is in the making.
-fn traces(sandbox: &mut Sandbox) -> Vec<String> {
+fn traces(sandbox: &Sandbox) -> Vec<String> {
     let instance = sandbox.instance();
     let mut all = sandbox.belongings(instance);
     for folder in ["guests", "bases", "ids", "tmp"] {
@@ -83,15 +83,12 @@ fn traces(sandbox: &mut Sandbox) -> Vec<String> {
 }
 
 /// The same once the links of guests that have ended are gone: a guest's end does not wait for that.
-fn settled(sandbox: &mut Sandbox) -> Vec<String> {
-    let mut all = traces(sandbox);
-    for _ in 0..250 {
-        if !all.iter().any(|item| item.starts_with("link ")) {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
+fn settled(sandbox: &Sandbox) -> Vec<String> {
+    let mut all = Vec::new();
+    sandbox.look_for(|| {
         all = traces(sandbox);
-    }
+        (!all.iter().any(|item| item.starts_with("link "))).then_some(())
+    });
     all
 }
 
@@ -101,15 +98,19 @@ fn changes_nothing(sandbox: &mut Sandbox, work: impl FnOnce(&mut Sandbox)) {
     sandbox.holm(&["ls"]).ok();
     let before = settled(sandbox);
     work(sandbox);
-    let mut after = traces(sandbox);
-    for _ in 0..100 {
-        if after == before {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        after = traces(sandbox);
-    }
-    assert_eq!(after, before, "not as before");
+    becomes(sandbox, &before, "not as before", || ());
+}
+
+/// Waits until the host and the root are as they were `before`, and does `again` before each look.
+#[track_caller]
+fn becomes(sandbox: &Sandbox, before: &[String], what: &str, again: impl Fn()) {
+    let mut now = Vec::new();
+    sandbox.look_for(|| {
+        again();
+        now = traces(sandbox);
+        (now == before).then_some(())
+    });
+    assert_eq!(now, before, "{what}");
 }
 
 /// A folder that can be imported: a shell, and the programs that `fill` puts beside it.

@@ -1,5 +1,7 @@
 //! Two commands at the same instant.
 
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::thread;
 
 use rustix::process::{Signal, kill_process};
@@ -8,7 +10,7 @@ use super::killed::Stopped;
 use super::room::free_port;
 use super::{IDLE, changes_nothing, idle, pid, status};
 use crate::command::Outcome;
-use crate::host::{Snapshot, instances};
+use crate::host::Snapshot;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -143,9 +145,10 @@ fn set_against_rm_of_the_base(sandbox: &mut Sandbox) {
 /// Gives a root that has not been used the lowest free instance number. Other tests get the highest: none takes this
 /// one when it is given back.
 fn take_a_low_number(sandbox: &Sandbox) -> u32 {
-    let taken = instances();
-    let is_free = |number: &u32| taken.iter().all(|(other, _)| other != number);
-    let number = (2..=27).find(is_free).expect("a free instance number");
+    let instances = Path::new("/run/holm/instances");
+    std::fs::create_dir_all(instances).expect("the directory of instances");
+    let take = |number: &u32| symlink(sandbox.root(), instances.join(number.to_string())).is_ok();
+    let number = (2..=27).find(take).expect("a free instance number");
     std::fs::write(sandbox.root().join("instance"), format!("{number}\n")).expect("its file");
     number
 }

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -61,8 +60,7 @@ fn exec_passes_input_output_and_status_on(sandbox: &mut Sandbox) {
     let input = vec![b'x'; 4 << 20];
     let mut cat = sandbox.command();
     cat.args(["exec", "box", "cat"]);
-    let limit = Duration::from_mins(1) * sandbox.options.patience();
-    let outcome = command::run(&mut cat, &input, limit).ok();
+    let outcome = command::run(&mut cat, &input, sandbox.limit()).ok();
     assert!(outcome.stdout.as_bytes() == input, "{} bytes came back", outcome.stdout.len());
     let outcome = exec(sandbox, "box", "echo out; echo err >&2; exit 7");
     let seen = (outcome.stdout.as_str(), outcome.stderr.as_str(), outcome.code());
@@ -182,8 +180,7 @@ fn enter_is_a_login_that_follows_the_window(sandbox: &mut Sandbox) {
 
     let mut script = sandbox.command();
     script.args(["enter", "--user", "1000", "--cwd", "/tmp", "box"]);
-    let limit = Duration::from_secs(30) * sandbox.options.patience();
-    let outcome = command::run(&mut script, b"id -u; pwd; tty; exit 5\n", limit);
+    let outcome = command::run(&mut script, b"id -u; pwd; tty; exit 5\n", sandbox.limit());
     assert_eq!(
         (outcome.stdout.as_str(), outcome.code()),
         ("1000\n/tmp\nnot a tty\n", 5),

@@ -9,7 +9,6 @@ use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
-use std::time::Duration;
 
 pub const TESTS: &[Test] = &[
     test!(run_passes_output_and_status_on).bases(&["busybox"]),
@@ -50,7 +49,7 @@ fn run_passes_input_on(sandbox: &mut Sandbox) {
     let mut command = sandbox.command();
     command.args([&RUN[..], &["--", "sh", "-c", "wc -c"]].concat());
     let outcome =
-        command::run(&mut command, &input, Duration::from_mins(1) * sandbox.options.patience())
+        command::run(&mut command, &input, sandbox.limit())
             .ok();
     assert_eq!(outcome.stdout.trim(), "1048576", "{outcome}");
 }

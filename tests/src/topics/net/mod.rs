@@ -5,7 +5,7 @@ mod world;
 use holm::config::{Net, Proto, Publish};
 use holm::net;
 
-use self::world::World;
+use self::world::{PATIENCE, World};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -92,14 +92,13 @@ fn published_ports_answer_everywhere(_: &mut Sandbox) {
         assert!(from.reaches("[2001:db8::2]:8080").is_some());
     }
     assert!(world.host.reaches("127.0.0.1:8080").is_some());
-    let patience = std::time::Duration::from_secs(5);
     for (from, to) in [
         (&world.host, "127.0.0.1:5353"),
         (&world.host, "192.0.2.2:5353"),
         (&world.outside, "192.0.2.2:5353"),
         (&world.outside, "[2001:db8::2]:5353"),
     ] {
-        assert!(from.ask_udp(to, patience).is_some(), "{to}");
+        assert!(from.ask_udp(to, PATIENCE).is_some(), "{to}");
     }
     world.host.with(|| net::detach_unrecorded(1, 5).unwrap());
     assert!(world.outside.is_cut_off_from("192.0.2.2:8080"));
@@ -385,7 +384,7 @@ fn a_loopback_resolver_of_the_host_is_reached(sandbox: &mut Sandbox) {
     let _resolver = world.host.serve_udp("127.0.0.53:53");
     let _also_by_tcp = world.host.serve_tcp("127.0.0.53:53");
     let local = Some("127.0.0.1".parse().unwrap());
-    assert_eq!(guest.space.ask_udp("169.254.1.1:53", std::time::Duration::from_secs(5)), local);
+    assert_eq!(guest.space.ask_udp("169.254.1.1:53", PATIENCE), local);
     assert_eq!(guest.space.reaches("169.254.1.1:53"), local);
 }
 

@@ -18,7 +18,8 @@ use holm_init::responder::{REPLY_MAX, reply};
 use rustix::io::{Errno, read, write};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long something that has to come is waited for.
+pub const PATIENCE: Duration = Duration::from_mins(2);
 /// How long something that must not arrive is waited for.
 pub const SILENCE: Duration = Duration::from_millis(300);
 
@@ -31,7 +32,7 @@ pub struct Space {
 impl Space {
     pub fn new() -> Self {
         let mut holder = Command::new("unshare")
-            .args(["--net", "sh", "-c", "echo; exec sleep 300"])
+            .args(["--net", "sh", "-c", "echo; exec sleep 3600"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
