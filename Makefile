@@ -35,10 +35,13 @@ test-unit:
 	scripts/deps build
 	cargo test --locked --workspace
 
+# What the tests run is the release build; only where a fault has to be injected, which that lacks, it is a `holm` of the
+# tests' own profile: of its dependencies most are built for the tests anyway, a second fat link would take minutes.
 .PHONY: integration
 integration: build
 	scripts/deps test
-	cargo build --profile integration --locked --target $(TARGET) -p holm-tests -p holm-probe
+	cargo build --profile integration --locked --target $(TARGET) -p holm-tests -p holm-probe -p holm-cli \
+	  --features holm-cli/fault-injection
 
 ## test-host: integration tests against this machine's kernel, as root (ARGS: filter and options)
 .PHONY: test-host

@@ -4,10 +4,11 @@ use libtest_mimic::Arguments;
 use std::path::{Path, PathBuf};
 
 pub const USAGE: &str = "\
-usage: holm-tests [--lane host|vm] [--holm FILE] [--import FILE] [--scratch DIR] [--fixtures DIR] [--prepare]
+usage: holm-tests [--lane host|vm] [--holm FILE] [--faulty FILE] [--import FILE] [--scratch DIR] [--fixtures DIR] [--prepare]
                   [--slow] [--repeat N] [FILTER] [the options of every Rust test program]
   --lane      where this runs: host (default), or vm, which is slow and has only what it was given
   --holm      the holm command to test (target/x86_64-unknown-linux-musl/release/holm)
+  --faulty    the same built with --features fault-injection, for tests that need faults (holm beside this program)
   --import    the holm-import program (target/release/holm-import)
   --scratch   a folder on a real disk for Holm roots (target/test)
   --fixtures  the Holm root with the shared bases (SCRATCH/fixtures)
@@ -28,6 +29,7 @@ pub enum Lane {
 pub struct Options {
     pub lane: Lane,
     pub holm: PathBuf,
+    pub faulty: PathBuf,
     pub import: PathBuf,
     pub scratch: PathBuf,
     pub fixtures: PathBuf,
@@ -41,6 +43,8 @@ impl Options {
     pub fn from_args(args: Vec<String>) -> Result<(Self, Arguments), String> {
         let mut lane = Lane::Host;
         let mut holm = PathBuf::from("target/x86_64-unknown-linux-musl/release/holm");
+        let beside = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
+        let mut faulty = beside.with_file_name("holm");
         let mut import = PathBuf::from("target/release/holm-import");
         let mut scratch = PathBuf::from("target/test");
         let mut fixtures = None;
@@ -60,6 +64,7 @@ impl Options {
                     }
                 }
                 "--holm" => holm = value()?.into(),
+                "--faulty" => faulty = value()?.into(),
                 "--import" => import = value()?.into(),
                 "--scratch" => scratch = value()?.into(),
                 "--fixtures" => fixtures = Some(PathBuf::from(value()?)),
@@ -76,6 +81,7 @@ impl Options {
         let options = Self {
             lane,
             holm: absolute(&holm)?,
+            faulty: absolute(&faulty)?,
             import: absolute(&import)?,
             fixtures: fixtures
                 .map_or_else(|| Ok(scratch.join("fixtures")), |dir| absolute(&dir))?,
@@ -84,8 +90,13 @@ impl Options {
             slow,
             repeat,
         };
-        if !options.holm.is_file() {
-            return Err(format!("{} is not there: run make build first", options.holm.display()));
+        for program in [&options.holm, &options.faulty] {
+            if !program.is_file() {
+                return Err(format!(
+                    "{} is not there: `make test-host` builds it",
+                    program.display()
+                ));
+            }
         }
         Ok((options, Arguments::from_iter(rest)))
     }

@@ -55,7 +55,19 @@ impl Sandbox {
 
     /// The `holm` command in this root, for what [`Sandbox::holm`] cannot say.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.options.holm);
+        self.command_of(&self.options.holm)
+    }
+
+    /// The same of a `holm` in which environment variables inject faults, which release builds lack; `variable` says
+    /// which.
+    pub fn command_with_fault(&self, variable: &str, value: &str) -> Command {
+        let mut command = self.command_of(&self.options.faulty);
+        command.env(variable, value);
+        command
+    }
+
+    fn command_of(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
         command.env("HOLM_ROOT", &self.root).env("HOLM_IMPORT", &self.options.import);
         command
     }
@@ -123,7 +135,8 @@ impl Sandbox {
         let mut left = Vec::new();
         self.look_for(|| {
             left = self.belongings(instance);
-        }
+            left.is_empty().then_some(())
+        });
         if let Some(number) = instance {
             remove_instance(number);
         }
@@ -131,8 +144,7 @@ impl Sandbox {
         match (left.is_empty(), kept) {
             (true, kept) => kept,
             (false, _) => Err(format!("left on the host:\n  {}", left.join("\n  "))),
-            left.is_empty().then_some(())
-        });
+        }
     }
 
     /// What this root has on the host beyond its own files and its number.

@@ -232,7 +232,7 @@ fn the_manual_has_all_verbs_and_keys() {
         assert!(page.contains(&format!(".B {}\n", key.name.replace('-', "\\-"))), "{}", key.name);
     }
     let (_, end) = page.split_once(".SH EXIT STATUS").expect("a section");
-    let variables = ["HOLM_ROOT", "HOLM_IMPORT", "HOLM_PROBE_NO", "VISUAL, EDITOR", "NO_COLOR"];
+    let variables = ["HOLM_ROOT", "HOLM_IMPORT", "VISUAL, EDITOR", "NO_COLOR"];
     for word in variables {
         assert!(end.contains(&format!(".TP\n.B {word}\n")), "{word}: {end}");
     }

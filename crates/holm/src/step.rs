@@ -1,8 +1,8 @@
-//! The steps of a start: what each took, and a place to stop at.
+//! The steps of a start: what each took, and faults that tests inject.
 //!
-//! With `HOLM_TRACE=1` in the environment each step's time is kept, for [`report`]. With
-//! `HOLM_STOP_AT=STEP` the process stops itself (SIGSTOP) when it has done that step: tests kill it
-//! there and look whether the next command repairs what it left.
+//! With `HOLM_TRACE=1` in the environment each step's time is kept, for [`report`]. A build with the
+//! feature `fault-injection` also stops itself (SIGSTOP) when it has done the step that
+//! `HOLM_STOP_AT` names: tests kill it there and look whether the next command repairs what it left.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ struct Steps {
 
 /// Begins to note steps, if the environment asks for it.
 pub fn begin() {
-    let stop_at = std::env::var("HOLM_STOP_AT").ok();
+    let stop_at = injected("HOLM_STOP_AT");
     if stop_at.is_some() || std::env::var_os("HOLM_TRACE").is_some() {
         let steps = Steps { last: Instant::now(), done: Vec::new(), stop_at };
         STEPS.with_borrow_mut(|noted| *noted = Some(steps));
@@ -46,4 +46,16 @@ pub fn done(name: &'static str) {
 /// The steps so far with the time since the step before, in their order; empty unless asked for.
 pub fn report() -> Vec<(&'static str, Duration)> {
     STEPS.with_borrow(|steps| steps.as_ref().map_or_else(Vec::new, |steps| steps.done.clone()))
+}
+
+/// What an environment variable says that injects a fault.
+#[cfg(feature = "fault-injection")]
+pub(crate) fn injected(variable: &str) -> Option<String> {
+    std::env::var(variable).ok()
+}
+
+/// Nothing: release builds inject no faults, whatever the environment says.
+#[cfg(not(feature = "fault-injection"))]
+pub(crate) fn injected(_: &str) -> Option<String> {
+    None
 }

@@ -49,8 +49,8 @@ fn each_probe_can_be_told_to_say_no(sandbox: &mut Sandbox) {
     let all = features(&sandbox.holm(&["doctor", "--json"]).ok().json());
     let names: Vec<&str> = all.iter().filter_map(|feature| feature["name"].as_str()).collect();
     assert!(names.len() > 20, "{names:?}");
-    let outcome = sandbox
-        .run(sandbox.command().env("HOLM_PROBE_NO", names.join(",")).args(["doctor", "--json"]));
+    let mut command = sandbox.command_with_fault("HOLM_PROBE_NO", &names.join(","));
+    let outcome = sandbox.run(command.args(["doctor", "--json"]));
     assert_eq!(outcome.code(), 1, "a host that cannot run guests has status 1\n{outcome}");
     let json = outcome.json();
     assert_eq!(json["ok"], false);
@@ -70,7 +70,7 @@ fn each_probe_can_be_told_to_say_no(sandbox: &mut Sandbox) {
 }
 
 fn what_is_lacking_has_a_cost_and_a_remedy(sandbox: &mut Sandbox) {
-    let outcome = sandbox.run(sandbox.command().env("HOLM_PROBE_NO", "overlay").arg("doctor"));
+    let outcome = sandbox.run(sandbox.command_with_fault("HOLM_PROBE_NO", "overlay").arg("doctor"));
     assert_eq!(outcome.code(), 1, "{outcome}");
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     let at = lines

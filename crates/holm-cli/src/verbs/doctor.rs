@@ -19,8 +19,7 @@ pub const VERB: Verb = Verb::new::<Doctor>(
 .examples(
     "holm doctor                  # everything\n\
      holm doctor overlay erofs    # only these\n\
-     holm doctor --json\n\
-     HOLM_PROBE_NO=criu holm doctor   # as if the machine had no criu",
+     holm doctor --json",
 )
 .more(features);
 

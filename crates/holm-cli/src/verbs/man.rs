@@ -53,7 +53,6 @@ fn page(table: Table) -> String {
          doctor ends with 1 if no guest can run on this host.\n\
          .SH ENVIRONMENT\n.TP\n.B HOLM_ROOT\nWhere everything is kept, as \\-\\-root.\n\
          .TP\n.B HOLM_IMPORT\nThe program holm-import, if it is neither beside holm nor in ../libexec/holm.\n\
-         .TP\n.B HOLM_PROBE_NO\nFeatures, with commas between them, that doctor is to find missing.\n\
          .TP\n.B VISUAL, EDITOR\nThe editor of edit, the first that is set; else sensible\\-editor or vi.\n\
          .TP\n.B NO_COLOR\nNo colours.\n",
     );

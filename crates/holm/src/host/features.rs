@@ -7,7 +7,7 @@ use super::{
 /// Something that Holm uses, and that a host may lack.
 #[derive(Debug, Clone, Copy)]
 pub struct Feature {
-    /// The name, in `holm doctor` and in `HOLM_PROBE_NO`.
+    /// The name, in `holm doctor`.
     pub name: &'static str,
     /// How it stands where the probe says no.
     pub without: State,

@@ -18,6 +18,8 @@ mod tools;
 
 use std::path::{Path, PathBuf};
 
+use crate::step::injected;
+
 pub use features::{FEATURES, Feature};
 use scratch::Scratch;
 #[cfg(feature = "fuzzing")]
@@ -84,14 +86,14 @@ pub fn probe(name: &str, root: &Path) -> Option<Finding> {
     Some(look(feature, &Machine::new(root)))
 }
 
-/// Whether the environment says that this host has to do without `feature` (`HOLM_PROBE_NO=name,name`).
-pub fn forced_no(feature: &str) -> bool {
-    std::env::var("HOLM_PROBE_NO").is_ok_and(|list| listed(&list, feature))
+/// Whether a test wants this host to do without `feature` (`HOLM_PROBE_NO=name,name`).
+fn forced_no(feature: &str) -> bool {
+    injected("HOLM_PROBE_NO").is_some_and(|list| listed(&list, feature))
 }
 
-/// The first feature no guest can start without that the environment takes away; no probe is made.
+/// The first feature no guest can start without that a test takes away; no probe is made.
 pub fn forced_lack() -> Option<Finding> {
-    let list = std::env::var("HOLM_PROBE_NO").ok()?;
+    let list = injected("HOLM_PROBE_NO")?;
     let taken = FEATURES.iter().find(|feature| feature.needed && listed(&list, feature.name))?;
     Some(taken.finding(forced()))
 }

@@ -91,9 +91,9 @@ fn is_held_though_another_had_its_name(sandbox: &mut Sandbox) {
     let source = super::system(sandbox, |_| {});
     sandbox.holm(&["base", "import", "own", &source]).ok();
     let mut rm = Stopped::new(sandbox, &["base", "rm", "own"], "base-guests");
-    let mut command = sandbox.command();
+    let mut command = sandbox.command_with_fault("HOLM_STOP_AT", "base");
     command.args(["run", "--base", "own", "--net", "none", "--", "/bin/sleep", "0"]);
-    let mut run = Waiting::new(sandbox, command.env("HOLM_STOP_AT", "base"));
+    let mut run = Waiting::new(sandbox, &mut command);
     let (id, pid) = (run.0.id(), Pid::from_child(&run.0));
     let stands = || sandbox.wait_for("run stands still", || is_stopped(id).then_some(()));
     kill_process(pid, Signal::STOP).expect("our child");

@@ -41,7 +41,7 @@ fn whatever_a_start_needs_is_named_when_it_is_lacking(sandbox: &mut Sandbox) {
     changes_nothing(sandbox, |sandbox| {
         for name in &needed {
             let without = |words: &[&str]| {
-                sandbox.run(sandbox.command().env("HOLM_PROBE_NO", name).args(words))
+                sandbox.run(sandbox.command_with_fault("HOLM_PROBE_NO", name).args(words))
             };
             let doctor = without(&["doctor", name, "--json"]).json();
             let remedy = doctor["features"][0]["remedy"].as_str().expect("a remedy").to_owned();
@@ -53,8 +53,8 @@ fn whatever_a_start_needs_is_named_when_it_is_lacking(sandbox: &mut Sandbox) {
     });
     assert_eq!(status(sandbox, "box")["status"], "stopped");
     // One that guests can do without keeps none from starting.
-    let mut without = sandbox.command();
-    sandbox.run(without.env("HOLM_PROBE_NO", "criu,reflink").args(["start", "box"])).ok();
+    let mut without = sandbox.command_with_fault("HOLM_PROBE_NO", "criu,reflink");
+    sandbox.run(without.args(["start", "box"])).ok();
     sandbox.holm(&["kill", "box"]).ok();
     sandbox.holm(&["rm", "box"]).ok();
 }

@@ -1,12 +1,13 @@
 //! `holm start` and `holm run` killed with -9 at each step: the next command repairs.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{becomes, exec, pid, settled, status, traces};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
@@ -15,6 +16,7 @@ pub const TESTS: &[Test] = &[
     test!(start_killed_goes_on_in_the_monitor).bases(&["busybox"]),
     test!(run_killed_at_each_step).bases(&["busybox"]),
     test!(create_killed).bases(&["busybox"]),
+    test!(a_release_build_injects_no_faults).bases(&["busybox"]),
 ];
 
 /// The steps that `holm start` itself takes.
@@ -52,20 +54,22 @@ impl Stopped {
     /// Runs `holm ARGS...` until it has done `step`.
     #[track_caller]
     pub fn new(sandbox: &Sandbox, args: &[&str], step: &str) -> Self {
-        let mut command = sandbox.command();
+        let mut command = sandbox.command_with_fault("HOLM_STOP_AT", step);
         Self::of(sandbox, command.args(args), step)
     }
 
-    /// The same for a command of which more than the arguments is the caller's.
+    /// The same for a command that the caller has told to stop at `step`.
     #[track_caller]
     pub fn of(sandbox: &Sandbox, command: &mut Command, step: &str) -> Self {
         let words = format!("{command:?}");
-        command.env("HOLM_STOP_AT", step);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut command = command.spawn().expect("holm runs");
         let at = sandbox.wait_for("a process that stops at the step", || {
             if let Some(status) = command.try_wait().expect("our child") {
-                panic!("{words} ended with {status}, and never came to step {step}");
+                panic!(
+                    "{words} ended with {status} and never came to step {step}; \
+                     is it built with --features holm-cli/fault-injection?"
+                );
             }
             let id = command.id();
             std::iter::once(id).chain(children(id)).find(|&pid| is_stopped(pid))
@@ -262,4 +266,22 @@ fn create_killed(sandbox: &mut Sandbox) {
             left.iter().filter(|t| t.starts_with("ids/") || t.starts_with("tmp/")).collect();
         assert!(left.is_empty(), "{left:?}");
     }
+}
+
+/// What these tests do to Holm, nobody does to an installed one by its environment.
+fn a_release_build_injects_no_faults(sandbox: &mut Sandbox) {
+    let (release, faulty) = (&sandbox.options.holm, &sandbox.options.faulty);
+    if release == faulty {
+        skip("--holm is the build with faults");
+    }
+    let knows = |program: &Path, variable: &str| {
+        let bytes = std::fs::read(program).expect("a program");
+        bytes.windows(variable.len()).any(|window| window == variable.as_bytes())
+    };
+    for variable in ["HOLM_STOP_AT", "HOLM_PROBE_NO"] {
+        assert!(knows(faulty, variable) && !knows(release, variable), "{variable}");
+    }
+    let mut command = sandbox.command();
+    command.env("HOLM_STOP_AT", "base").env("HOLM_PROBE_NO", "overlay");
+    sandbox.run(command.args(["run", "--base", "busybox", "--net", "none", "--", "true"])).ok();
 }

@@ -53,8 +53,7 @@ fn stands(sandbox: &Sandbox, monitor: Pid, what: &str) {
 
 /// Starts the guest with the environment's word for its monitor: stop at `step`.
 fn start(sandbox: &Sandbox, step: &str) {
-    let mut command = sandbox.command();
-    sandbox.run(command.args(["start", "box"]).env("HOLM_STOP_AT", step)).ok();
+    sandbox.run(sandbox.command_with_fault("HOLM_STOP_AT", step).args(["start", "box"])).ok();
 }
 
 #[track_caller]

@@ -14,11 +14,11 @@ pub const TESTS: &[Test] = &[test!(during_a_start).bases(&["busybox"])];
 /// The guest's monitor executes the program of that path when the guest ends.
 fn during_a_start(sandbox: &mut Sandbox) {
     let (path, new) = (sandbox.root().join("holm"), sandbox.root().join("holm.new"));
-    std::fs::copy(&sandbox.options.holm, &path).expect("a copy");
-    std::fs::copy(&sandbox.options.holm, &new).expect("a copy");
+    std::fs::copy(&sandbox.options.faulty, &path).expect("a copy");
+    std::fs::copy(&sandbox.options.faulty, &new).expect("a copy");
     idle(sandbox, "create", "box");
     let mut command = Command::new(&path);
-    command.args(["start", "box"]).env("HOLM_ROOT", sandbox.root());
+    command.args(["start", "box"]).env("HOLM_ROOT", sandbox.root()).env("HOLM_STOP_AT", "record");
     let mut start = Stopped::of(sandbox, &mut command, "record");
     std::fs::rename(&new, &path).expect("an upgrade");
     kill_process(start.at, Signal::CONT).expect("it stands still");

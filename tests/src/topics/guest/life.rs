@@ -48,9 +48,7 @@ fn run_passes_input_on(sandbox: &mut Sandbox) {
     let input = vec![b'x'; 1 << 20];
     let mut command = sandbox.command();
     command.args([&RUN[..], &["--", "sh", "-c", "wc -c"]].concat());
-    let outcome =
-        command::run(&mut command, &input, sandbox.limit())
-            .ok();
+    let outcome = command::run(&mut command, &input, sandbox.limit()).ok();
     assert_eq!(outcome.stdout.trim(), "1048576", "{outcome}");
 }
 
@@ -348,8 +346,8 @@ fn owes_its_starter_nothing(sandbox: &mut Sandbox) {
 fn exec_waits_outside_until_the_mounts_are_the_guests(sandbox: &mut Sandbox) {
     let words = ["create", "g", "--base", "busybox", "--net", "none", "--", "/bin/sleep", "1000"];
     sandbox.holm(&words).ok();
-    let mut start =
-        sandbox.command().args(["start", "g"]).env("HOLM_STOP_AT", "root").spawn().expect("holm");
+    let mut command = sandbox.command_with_fault("HOLM_STOP_AT", "root");
+    let mut start = command.args(["start", "g"]).spawn().expect("holm");
     let launcher = sandbox.wait_for("the launcher stops itself", || {
         let status = sandbox.holm(&["status", "g", "--json"]);
         let status: Value = serde_json::from_str(&status.stdout).ok()?;

@@ -165,8 +165,8 @@ fn run_keeps_what_it_is_told_to(sandbox: &mut Sandbox) {
     assert_eq!(sandbox.run(&mut plain).code(), 3);
     assert_eq!(sandbox.holm(&["ls", "-q", "-a"]).ok().stdout, "", "without --keep it is gone");
     // A start that fails leaves nothing to keep.
-    let mut fails = sandbox.command();
-    fails.args(head).args(["--keep", "--", "true"]).env("HOLM_PROBE_NO", "overlay");
+    let mut fails = sandbox.command_with_fault("HOLM_PROBE_NO", "overlay");
+    fails.args(head).args(["--keep", "--", "true"]);
     sandbox.run(&mut fails).refused(&["overlay"]);
     assert_eq!(sandbox.holm(&["ls", "-q", "-a"]).ok().stdout, "");
 }
