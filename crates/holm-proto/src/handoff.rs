@@ -3,8 +3,8 @@
 use core::ffi::CStr;
 use core::fmt;
 
-/// What the monitor's name in the list of processes begins with; the guest's name follows. It is the
-/// program's first argument, and chooses its role.
+/// What the monitor's name in the list of processes begins with; the guest's name follows. It is
+/// the program's first argument, and chooses its role.
 pub const TITLE: &str = "[holm] ";
 
 /// The variable with the [`Descriptors`].

@@ -101,8 +101,8 @@ pub enum Part {
 }
 
 impl Part {
-    /// Reads the part that begins at position `at` (the first begins at 1); `None` when [`write()`] writes
-    /// no such thing. `argument` gives the argument at a position.
+    /// Reads the part that begins at position `at` (the first begins at 1); `None` when [`write()`]
+    /// writes no such thing. `argument` gives the argument at a position.
     pub fn parse<'a>(at: usize, argument: impl Fn(usize) -> Option<&'a [u8]>) -> Option<Part> {
         let word = argument(at)?;
         if word == SERVICE.as_bytes() {

@@ -1,5 +1,5 @@
-//! A guest's minimal init: runs one command or some services, reaps what is left behind, and ends in
-//! good order.
+//! A guest's minimal init: runs one command or some services, reaps what is left behind, and ends
+//! in good order.
 //!
 //! [`holm_proto::init`] describes its arguments. Holm has mounted everything before it starts.
 

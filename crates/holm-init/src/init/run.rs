@@ -16,7 +16,7 @@ const SIGUSR1: i32 = 10;
 const SIGUSR2: i32 = 12;
 const SIGTERM: i32 = 15;
 const SIGCHLD: i32 = 17;
-/// What systemd's `halt`, `poweroff` and `reboot` send to pid 1.
+/// `SIGRTMIN` plus 3 to 5: what systemd's `halt`, `poweroff` and `reboot` send to pid 1.
 const RTMIN_3: i32 = 34 + 3;
 const RTMIN_4: i32 = 34 + 4;
 const RTMIN_5: i32 = 34 + 5;
@@ -24,7 +24,7 @@ const RTMIN_5: i32 = 34 + 5;
 /// How long a process may take to end after SIGTERM, in milliseconds.
 const GRACE: u64 = 5000;
 
-/// What pid 1 was asked to do in the end.
+/// How the guest is to end.
 #[derive(Clone, Copy)]
 enum Goal {
     Exit,
@@ -49,7 +49,7 @@ pub fn run(args: Args, mut inherited: Inherited) -> i32 {
         report(&[b"arguments that holm did not write"]);
         return 126;
     };
-    // Held back before the first child starts, or its end could be missed.
+    // Blocked before the first child starts, or its end could be missed.
     bare::block_all_signals();
     let mut init =
         Init { main: None, status: None, services: arguments.services, _console: console };
@@ -73,14 +73,14 @@ impl Init {
             }
             let wait = self.services.start_due();
             if let Some(signal) = bare::wait(wait)
-                && let Some(goal) = self.react(signal)
+                && let Some(goal) = self.handle(signal)
             {
                 return self.end(goal);
             }
         }
     }
 
-    /// Buries all dead children; says whether any child is left.
+    /// Reaps all children that have ended; returns whether any child is left.
     fn reap(&mut self) -> bool {
         loop {
             match bare::reap() {
@@ -98,8 +98,9 @@ impl Init {
         }
     }
 
-    /// A signal from outside is for the main command; from inside it is what `reboot`, `halt` and `poweroff` send.
-    fn react(&self, signal: Signal) -> Option<Goal> {
+    /// A signal from outside is for the main command; from inside it is what `reboot`, `halt` and
+    /// `poweroff` send.
+    fn handle(&self, signal: Signal) -> Option<Goal> {
         let inside = signal.sender != 0;
         match signal.number {
             SIGCHLD => None,
@@ -122,15 +123,16 @@ impl Init {
         while let Some(service) = self.services.last_running() {
             // Its whole process group: a shell as a service leaves children behind otherwise.
             bare::kill(-service, SIGTERM);
-            self.settle(|init| !init.services.runs(service));
+            self.wait_for_children(|init| !init.services.runs(service));
             bare::kill(-service, SIGKILL);
             self.services.forget(service);
         }
         bare::kill(-1, SIGTERM);
-        self.settle(|_| false);
+        self.wait_for_children(|_| false);
         let _ = match goal {
             Goal::Exit => return self.status.unwrap_or(0),
-            // In a pid namespace of its own this ends pid 1 by SIGHUP or SIGINT, which tells the monitor.
+            // In a pid namespace of its own this ends pid 1 by SIGHUP or SIGINT, which tells the
+            // monitor.
             Goal::Reboot => reboot(RebootCommand::Restart),
             Goal::Halt => reboot(RebootCommand::Halt),
             Goal::Poweroff => reboot(RebootCommand::PowerOff),
@@ -138,8 +140,8 @@ impl Init {
         0
     }
 
-    /// Reaps until `done` holds, no child is left or the grace is over.
-    fn settle(&mut self, done: impl Fn(&Init) -> bool) {
+    /// Reaps until `done` holds, no child is left or the grace period is over.
+    fn wait_for_children(&mut self, done: impl Fn(&Init) -> bool) {
         let until = milliseconds() + GRACE;
         loop {
             let children = self.reap();

@@ -4,12 +4,13 @@ use super::start::start;
 use holm_proto::init::{Restart, SERVICES_MAX};
 use holm_sys::bare::{Args, Status, milliseconds};
 
-/// The pause before a service starts again, in milliseconds: at first, and at most. It doubles with each early end.
+/// The pause before a service starts again, in milliseconds: at first, and at most. It doubles with
+/// each early end.
 const FIRST_PAUSE: u32 = 100;
 const LONGEST_PAUSE: u32 = 30_000;
 
 /// A service that ran for so many milliseconds did not end early.
-const WELL: u64 = 10_000;
+const LONG_ENOUGH: u64 = 10_000;
 
 struct Service {
     run: Args,
@@ -50,7 +51,7 @@ impl Services {
         next.map(|next| u32::try_from(next.saturating_sub(now)).unwrap_or(u32::MAX))
     }
 
-    /// The process `pid` ended: if it was a service, plans its next start.
+    /// The process `pid` ended: if it was a service, schedules its next start.
     pub fn ended(&mut self, pid: i32, status: Status) {
         let mut services = self.0.iter_mut().flatten();
         if let Some(service) = services.find(|service| service.pid == Some(pid)) {
@@ -82,14 +83,14 @@ impl Service {
         self.pid = start(self.run, false);
         self.due = None;
         if self.pid.is_none() {
-            self.plan(now);
+            self.schedule(now);
         }
     }
 
     fn ended(&mut self, status: Status) {
         self.pid = None;
         let now = milliseconds();
-        if now - self.started >= WELL {
+        if now - self.started >= LONG_ENOUGH {
             self.pause = FIRST_PAUSE;
         }
         let again = match self.restart {
@@ -98,11 +99,11 @@ impl Service {
             Restart::Always => true,
         };
         if again {
-            self.plan(now);
+            self.schedule(now);
         }
     }
 
-    fn plan(&mut self, now: u64) {
+    fn schedule(&mut self, now: u64) {
         self.due = Some(now + u64::from(self.pause));
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }

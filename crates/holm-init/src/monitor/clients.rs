@@ -1,4 +1,4 @@
-//! Those who look at the console.
+//! Clients: commands that show the console.
 
 use super::console::Console;
 use super::watch::{Token, Watch};
@@ -7,17 +7,17 @@ use holm_proto::client::{self, REQUEST_MAX, Request};
 use rustix::fd::OwnedFd;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send, sockopt};
 
-/// As many as may look at once.
+/// The most at once.
 const CLIENTS: usize = 16;
 
-/// What one client may lag behind, in bytes.
+/// How far one client may lag behind, in bytes.
 const LAG: usize = 1 << 20;
 
 #[derive(Default)]
 pub struct Clients([Option<OwnedFd>; CLIENTS]);
 
 impl Clients {
-    /// Lets one more look; one too many is turned away.
+    /// Accepts a client; one too many is turned away.
     pub fn accept(&mut self, listener: &OwnedFd, watch: &Watch, console: bool) {
         let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else {
             return;
@@ -30,7 +30,7 @@ impl Clients {
         }
     }
 
-    /// Sends `message` to all; who cannot take it is dropped.
+    /// Sends `message` to all; a client that cannot take it is dropped.
     pub fn send(&mut self, message: &[u8]) {
         for slot in &mut self.0 {
             let sent = slot.as_ref().map(|client| send(client, message, SendFlags::NOSIGNAL));

@@ -1,4 +1,4 @@
-//! The guest's console, which a hostile guest holds at the other end.
+//! The guest's console, whose other end a hostile guest may hold.
 
 use super::timer::bounded;
 use holm_proto::client::{INPUT_MAX, MESSAGE_MAX, OUTPUT};
@@ -7,7 +7,7 @@ use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat, fstatfs, major, minor};
 use rustix::io::{Errno, read, write};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// How many reads one turn takes before others have theirs.
+/// How many reads in one turn, before other events are served.
 const READS: usize = 32;
 
 /// `f_type` of devpts.
@@ -22,7 +22,8 @@ pub struct Console {
 }
 
 impl Console {
-    /// `None` unless `master` is the master of a pty: of a file that the guest made a read may never return.
+    /// `None` unless `master` is the master of a pty: reading a file that the guest has made may
+    /// never return.
     pub fn new(master: OwnedFd) -> Option<Console> {
         let stat = fstat(&master).ok()?;
         let device = (major(stat.st_rdev), minor(stat.st_rdev));
@@ -32,7 +33,8 @@ impl Console {
         pty.then(|| Console { master, pending: [0; INPUT_MAX], start: 0, end: 0 })
     }
 
-    /// Gives `sink` what the guest wrote, and the guest what is pending; says whether there may be more.
+    /// Gives `sink` what the guest wrote, and the guest what is pending; returns whether there may
+    /// be more.
     pub fn copy(&mut self, sink: &mut impl FnMut(&[u8])) -> bool {
         self.guarded(|console| {
             console.flush();
@@ -59,7 +61,8 @@ impl Console {
         let _ = tcsetwinsize(&self.master, size);
     }
 
-    /// The guest's init may share this very open file and make it blocking again at any moment, so a timer runs along.
+    /// The guest's init may share this open file description and make it blocking again at any
+    /// moment, so there is a timer too.
     fn guarded<T>(&mut self, work: impl FnOnce(&mut Console) -> T) -> T {
         let _ = fcntl_setfl(&self.master, OFlags::RDWR | OFlags::NONBLOCK);
         bounded(|| work(self))
@@ -76,7 +79,7 @@ impl Console {
     }
 }
 
-/// Gives `sink` what can be read, each time as a message; says whether there may be more.
+/// Gives `sink` what can be read, each time as a message; returns whether there may be more.
 fn drain(from: &OwnedFd, sink: &mut impl FnMut(&[u8])) -> bool {
     let mut message = [0; MESSAGE_MAX];
     message[0] = OUTPUT;

@@ -7,7 +7,8 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-/// How often an adopter asks for the status of an init that somebody else has yet to reap, and each pause in milliseconds.
+/// How often a monitor that is not init's parent asks for its status, which somebody else has yet
+/// to reap, and how long it pauses in between, in milliseconds.
 const TRIES: u32 = 100;
 const PAUSE: i64 = 20;
 
@@ -20,7 +21,7 @@ pub fn of(pidfd: &OwnedFd) -> Option<Ended> {
             let status = exited.or(status.terminating_signal().map(Status::Killed));
             Some(Ended { how: how(status), adopted: false })
         }
-        Err(Errno::CHILD) => Some(Ended { how: how(ask(pidfd)), adopted: true }),
+        Err(Errno::CHILD) => Some(Ended { how: how(status_from_pidfd(pidfd)), adopted: true }),
         Err(_) => None,
     }
 }
@@ -37,8 +38,9 @@ fn low_byte(number: i32) -> u8 {
     number.to_le_bytes()[0]
 }
 
-/// The kernel gives the status to others only after init's parent, now the host's pid 1, has reaped it.
-fn ask(pidfd: &OwnedFd) -> Option<Status> {
+/// The kernel gives the status to others only after init's parent, now the host's pid 1, has reaped
+/// it.
+fn status_from_pidfd(pidfd: &OwnedFd) -> Option<Status> {
     (0..TRIES).find_map(|_| {
         let status = bare::exit_status_of(pidfd.as_fd());
         if status.is_none() {

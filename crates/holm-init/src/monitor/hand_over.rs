@@ -1,6 +1,6 @@
-//! Who takes over when a guest's init has ended.
+//! The whole `holm` takes over when a guest's init has ended.
 
-use super::handoff::Handoff;
+use super::guest::Guest;
 use super::oom;
 use super::timer::bounded;
 use core::ffi::CStr;
@@ -14,47 +14,49 @@ use rustix::io::write;
 /// Where the note of the end is written before it has its name.
 const NEW: &CStr = c"ended.new";
 
-/// Lets `holm monitor-ended` go on with this pid; where that is impossible, notes the end and is done.
-pub fn hand_over(mut handoff: Handoff, ended: Ended) -> i32 {
-    note(&handoff, ended);
-    // As in `notify`: at the exec no timer would end it.
-    bounded(|| drop(handoff.notify.take()));
-    // The program that takes over starts guests again, and they would inherit it.
+/// Notes the end and executes `holm monitor-ended`, which keeps this pid; returns the exit status
+/// only if that fails.
+pub fn hand_over(mut guest: Guest, ended: Ended) -> i32 {
+    note(&guest, ended);
+    // Closing it may take long (see `notify`), and at the exec no timer would end that.
+    bounded(|| drop(guest.notify.take()));
+    // That program may start the guest again, which would inherit the setting.
     oom::protect(false);
     let mut args = [c""; 9];
-    args[..5].copy_from_slice(&[c"holm", VERB, c"--root", handoff.root, handoff.name]);
+    args[..5].copy_from_slice(&[c"holm", VERB, c"--root", guest.root, guest.name]);
     let mut used = 5;
-    let mut words = [0; TEXT_MAX + 1];
-    let len = ended.write(&mut words);
-    // Each word becomes an argument of its own.
-    for byte in &mut words[..len] {
+    let mut status = [0; TEXT_MAX + 1];
+    let len = ended.write(&mut status);
+    // Each part becomes an argument of its own.
+    for byte in &mut status[..len] {
         if *byte == b' ' {
             *byte = 0;
         }
     }
-    let mut rest = &words[..];
+    let mut rest = &status[..];
     while rest.first().is_some_and(|&byte| byte != 0) {
-        let Ok(word) = CStr::from_bytes_until_nul(rest) else { break };
-        args[used] = word;
+        let Ok(argument) = CStr::from_bytes_until_nul(rest) else { break };
+        args[used] = argument;
         used += 1;
-        rest = &rest[word.count_bytes() + 1..];
+        rest = &rest[argument.count_bytes() + 1..];
     }
-    bare::exec(handoff.holm, &args[..used]);
+    bare::exec(guest.holm, &args[..used]);
     125
 }
 
-/// Notes the end in the guest's folder, for a `holm` that comes by later.
-fn note(handoff: &Handoff, ended: Ended) {
-    let folder = &handoff.folder;
-    let Ok(run) = fstat(&handoff.init) else { return };
+/// Notes the end in the guest's directory, for a `holm` that looks before this process has recorded
+/// it.
+fn note(guest: &Guest, ended: Ended) {
+    let directory = &guest.directory;
+    let Ok(run) = fstat(&guest.init) else { return };
     let mut line = [0; NOTE_MAX];
     let len = Note { run: run.st_ino, ended }.write(&mut line);
     let flags =
         OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(file) = openat(folder, NEW, flags, Mode::RUSR | Mode::WUSR) else { return };
+    let Ok(file) = openat(directory, NEW, flags, Mode::RUSR | Mode::WUSR) else { return };
     if write(&file, &line[..len]).is_ok_and(|written| written == len) {
-        let _ = renameat(folder, NEW, folder, ENDED);
+        let _ = renameat(directory, NEW, directory, ENDED);
     } else {
-        let _ = unlinkat(folder, NEW, AtFlags::empty());
+        let _ = unlinkat(directory, NEW, AtFlags::empty());
     }
 }

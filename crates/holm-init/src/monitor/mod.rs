@@ -5,8 +5,8 @@
 mod clients;
 mod console;
 mod end;
+mod guest;
 mod hand_over;
-mod handoff;
 mod log;
 mod notify;
 mod oom;

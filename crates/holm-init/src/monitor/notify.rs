@@ -1,19 +1,19 @@
-//! What init says about itself (`sd_notify`).
+//! Messages of init (`sd_notify(3)`).
 
-use super::handoff::Handoff;
+use super::guest::Guest;
 use super::timer::bounded;
 use holm_proto::path::READY;
 use rustix::fs::{XattrFlags, fsetxattr};
 use rustix::net::{RecvFlags, recv};
 
 /// Takes one datagram, which anybody in the guest may have sent; only `READY=1` means something.
-pub fn receive(handoff: &Handoff) {
-    let Some(socket) = &handoff.notify else { return };
+pub fn receive(guest: &Guest) {
+    let Some(socket) = &guest.notify else { return };
     let mut datagram = [0; 1024];
-    // Descriptors that came along are closed by this very call, and a socket of the guest's may linger.
+    // This call closes descriptors that came along, and closing a socket of the guest's may block.
     let received = bounded(|| recv(socket, &mut datagram[..], RecvFlags::DONTWAIT));
     let Ok((len, _)) = received else { return };
     if datagram[..len].split(|&byte| byte == b'\n').any(|line| line == b"READY=1") {
-        let _ = fsetxattr(&handoff.cgroup, READY, b"1", XattrFlags::empty());
+        let _ = fsetxattr(&guest.cgroup, READY, b"1", XattrFlags::empty());
     }
 }

@@ -1,4 +1,4 @@
-//! What the monitor waits for, by epoll.
+//! What the monitor waits for, with epoll.
 
 use core::mem::MaybeUninit;
 use rustix::event::epoll;
@@ -6,7 +6,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-/// What has something to say.
+/// What is ready.
 #[derive(Clone, Copy)]
 pub enum Token {
     /// Init's pidfd: it ended.
@@ -34,19 +34,20 @@ impl Watch {
         epoll::create(epoll::CreateFlags::CLOEXEC).map(Watch)
     }
 
-    /// Reports as long as something can be read.
+    /// Reports as long as something can be read (level-triggered).
     pub fn level(&self, fd: &impl AsFd, token: Token) {
         self.add(fd, token, epoll::EventFlags::IN);
     }
 
-    /// Reports once whenever something new happens: what hangs up and stays so must not keep the monitor busy.
+    /// Reports once whenever something new happens (edge-triggered): what has hung up stays so, and
+    /// must not keep the monitor busy.
     pub fn edge(&self, fd: &impl AsFd, token: Token) {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
         self.add(fd, token, flags);
     }
 
     fn add(&self, fd: &impl AsFd, token: Token, flags: epoll::EventFlags) {
-        // An fd that cannot be watched stays silent; there is nobody to tell.
+        // A descriptor that cannot be watched is never reported; there is nobody to tell.
         let _ = epoll::add(&self.0, fd, epoll::EventData::new_u64(token as u64), flags);
     }
 

@@ -66,7 +66,8 @@ pub fn reply(packet: &[u8], asker: [u8; 6], lease: &Lease, out: &mut Writer) -> 
     out.put(&flags);
     out.put(&client);
     out.put(&address);
-    // No next server, no relay; then the client's hardware address, 192 bytes of host and file name.
+    // No next server, no relay; then the client's hardware address, 192 bytes of host and file
+    // name.
     out.put(&[0; 8]);
     out.put(&hardware);
     out.put(&[0; 192]);

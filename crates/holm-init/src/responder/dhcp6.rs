@@ -1,4 +1,5 @@
-//! `DHCPv6` (RFC 8415): the guest's one address, which no prefix of an advertisement could tell, and the name servers.
+//! `DHCPv6` (RFC 8415): the guest's one address, which no prefix of an advertisement could tell,
+//! and the name servers.
 
 use super::ipv6::{Asker, close, open};
 use super::packet::{Reader, Writer, length};

@@ -34,7 +34,8 @@ impl Reader<'_> {
     }
 }
 
-/// Writes into a slice; what does not fit is only counted, and [`Writer::finish`] then gives nothing.
+/// Writes into a slice; what does not fit is only counted, and [`Writer::finish`] then gives
+/// nothing.
 pub struct Writer<'a> {
     pub bytes: &'a mut [u8],
     pub length: usize,

@@ -8,7 +8,8 @@ use holm_proto::Lease;
 /// Room that the longest reply needs, bytes.
 pub const REPLY_MAX: usize = 1024;
 
-/// Writes the reply to an Ethernet frame and returns its length; `None` when there is nothing to say.
+/// Writes the reply to an Ethernet frame and returns its length; `None` when there is nothing to
+/// say.
 pub fn reply(frame: &[u8], lease: &Lease, out: &mut [u8]) -> Option<usize> {
     let mut at = Reader(frame);
     let _to: [u8; 6] = at.take()?;

@@ -9,12 +9,13 @@ pub const ICMP: u8 = 58;
 const SOLICITATION: u8 = 133;
 const ADVERTISEMENT: u8 = 134;
 
-/// The advertisement has no prefix, because an address made of one would not be routed: the guest has its one address
-/// already, or asks for it by `DHCPv6`.
+/// The advertisement has no prefix, because an address made of one would not be routed: the guest
+/// has its one address already, or asks for it by `DHCPv6`.
 pub fn reply(body: &[u8], asker: &Asker, lease: &Lease, out: &mut Writer) -> Option<usize> {
     let [SOLICITATION, 0] = Reader(body).take()? else { return None };
     let ip = open(asker, ICMP, lease, out);
-    // 64 hops, addresses are to be had by DHCPv6, a router for the longest time that the field holds.
+    // 64 hops, addresses are to be had by DHCPv6, a router for the longest time that the field
+    // holds.
     out.put(&[ADVERTISEMENT, 0, 0, 0, 64, 0x80, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0]);
     out.put(&[1, 1]);
     out.put(&lease.host_mac);

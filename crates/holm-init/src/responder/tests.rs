@@ -1,4 +1,5 @@
-//! Questions are frames captured from busybox 1.35's udhcpc and from a kernel's router solicitation.
+//! Questions are frames captured from busybox 1.35's udhcpc and from a kernel's router
+//! solicitation.
 
 use super::REPLY_MAX;
 use holm_proto::Lease;

@@ -6,7 +6,7 @@ use holm_sys::bare::{Args, Inherited};
 use rustix::fd::OwnedFd;
 
 /// Everything a monitor holds of its guest.
-pub struct Handoff {
+pub struct Guest {
     /// The guest's name.
     pub name: &'static CStr,
     /// The Holm root it lives under.
@@ -17,8 +17,8 @@ pub struct Handoff {
     pub init: OwnedFd,
     /// The guest's cgroup.
     pub cgroup: OwnedFd,
-    /// The guest's folder on the host.
-    pub folder: OwnedFd,
+    /// The guest's directory on the host.
+    pub directory: OwnedFd,
     /// Where clients connect.
     pub listener: OwnedFd,
     /// Where init says that it is ready.
@@ -29,19 +29,19 @@ pub struct Handoff {
     pub responder: Option<OwnedFd>,
 }
 
-impl Handoff {
+impl Guest {
     /// `None` when something that a monitor cannot do without is missing.
-    pub fn take(title: &'static CStr, mut inherited: Inherited) -> Option<Handoff> {
+    pub fn take(title: &'static CStr, mut inherited: Inherited) -> Option<Guest> {
         let numbers = Args::env(handoff::DESCRIPTORS)?.to_str().ok()?;
         let mut fd = |key: &str| inherited.take(descriptor(numbers, key)?);
         let name = title.to_bytes_with_nul().strip_prefix(handoff::TITLE.as_bytes())?;
-        Some(Handoff {
+        Some(Guest {
             name: CStr::from_bytes_with_nul(name).ok()?,
             root: Args::env(handoff::ROOT)?,
             holm: Args::env(handoff::HOLM)?,
             init: fd(key::INIT)?,
             cgroup: fd(key::CGROUP)?,
-            folder: fd(key::DIRECTORY)?,
+            directory: fd(key::DIRECTORY)?,
             listener: fd(key::LISTENER)?,
             notify: fd(key::NOTIFY),
             console: fd(key::CONSOLE),
