@@ -98,8 +98,8 @@ pub fn count_attached(cgroup: BorrowedFd<'_>, hook: Hook) -> io::Result<u32> {
 /// `T` must be laid out as the part of `union bpf_attr` that `command` uses, and what its addresses
 /// point to must outlive the call and be as large as it says.
 unsafe fn bpf<T>(command: i32, attr: &mut T) -> io::Result<i32> {
-    // SAFETY: the kernel reads and writes at most `size_of::<T>()` bytes of `attr`, which is borrowed
-    // for the call; for the addresses in it the caller answers.
+    // SAFETY: the kernel reads and writes at most `size_of::<T>()` bytes of `attr`, which is
+    // borrowed for the call; for the addresses in it the caller answers.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attr), size_of::<T>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }

@@ -5,9 +5,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Proof that this is the child of a [`crate::process::clone()`].
 ///
-/// What it permits takes descriptors away from whatever owns them. A child can stand that: its memory
-/// is a copy that nobody else uses, and it ends by an exec or by `exit_now`, which run no destructors. What
-/// was closed under an owner must not be used by the child any more; if it is, the kernel says EBADF.
+/// It permits to take descriptors away from their owners. In a child that is sound enough: its memory
+/// is a copy that nobody else uses, and it ends by an exec or by `exit_now`, neither of which runs
+/// destructors. Using a descriptor whose owner has lost it gives EBADF.
 #[derive(Debug)]
 pub struct ChildProcess(());
 

@@ -28,7 +28,8 @@ pub fn exec_image(
     };
     let (args, env) = (pointers(args), pointers(env));
     let empty: &CStr = c"";
-    // SAFETY: path, arguments and environment are C strings, both arrays end in a null and outlive the call.
+    // SAFETY: path, arguments and environment are C strings, both arrays end in a null and outlive
+    // the call.
     unsafe {
         libc::syscall(
             libc::SYS_execveat,

@@ -1,4 +1,4 @@
-//! Going on as another program without executing one.
+//! Running another program without executing it.
 
 use std::ffi::CString;
 use std::io;
@@ -12,29 +12,31 @@ unsafe extern "C" {
     static mut environ: *const *const c_char;
 }
 
-/// Goes on as `program`, called with `words` in the environment `env`, and ends with its status.
+/// Runs `program` in this process, called with `arguments` in the environment `env`, and ends with its status.
 ///
-/// What an exec would do is done: descriptors from 3 on are closed, and nothing of the caller's is to be seen from
-/// outside, neither its command line nor, for whoever lacks `CAP_SYS_PTRACE` in the user namespace that this program was
-/// executed in, its memory. Returns only when that fails.
+/// What an exec would do is done: descriptors from 3 on are closed, and nothing of the caller's can
+/// be seen from outside, neither its command line nor, for whoever lacks `CAP_SYS_PTRACE` in the
+/// user namespace that this program was executed in, its memory. Returns only when that fails.
 pub fn run_without_exec(
     child: &ChildProcess,
-    words: &[CString],
+    arguments: &[CString],
     env: &[CString],
     program: fn(Args, Inherited) -> i32,
 ) -> io::Error {
-    // SAFETY: takes no pointer. A process that may not be dumped may not be traced by its own user either.
+    // SAFETY: takes no pointer. A process that may not be dumped may not be traced by its own user
+    // either.
     if unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) } < 0 {
         return io::Error::last_os_error();
     }
-    overwrite_command_line(words.first());
+    overwrite_command_line(arguments.first());
     let leak = |strings: &[CString]| -> &'static [*const c_char] {
-        let pointers = strings.iter().map(|word| word.clone().into_raw().cast_const());
+        let pointers = strings.iter().map(|argument| argument.clone().into_raw().cast_const());
         pointers.chain([null()]).collect::<Vec<_>>().leak()
     };
-    let (args, env) = (leak(words), leak(env));
-    let count = i32::try_from(words.len()).unwrap_or(i32::MAX);
-    // SAFETY: a new child has one thread, so nobody reads the environment meanwhile; strings and arrays live as long as the process.
+    let (args, env) = (leak(arguments), leak(env));
+    let count = i32::try_from(arguments.len()).unwrap_or(i32::MAX);
+    // SAFETY: a new child has one thread, so nobody reads the environment meanwhile; strings and
+    // arrays live as long as the process.
     let args = unsafe {
         environ = env.as_ptr();
         Args::new(count, args.as_ptr())
@@ -43,18 +45,21 @@ pub fn run_without_exec(
     if let Err(error) = child.close_all_but(3, &[]) {
         return error;
     }
-    // SAFETY: no descriptor but the standard streams is open any more, and `program` is called once.
+    // SAFETY: no descriptor but the standard streams is open any more, and `program` is called
+    // once.
     let inherited = unsafe { Inherited::new() };
     crate::process::exit_now(program(args, inherited))
 }
 
-/// Puts `name` in the place of the words that this program was executed with, which `/proc/PID/cmdline` shows to all.
+/// Puts `name` in the place of the arguments with which this program was executed, which
+/// `/proc/PID/cmdline` shows to all.
 fn overwrite_command_line(name: Option<&CString>) {
     let count = std::env::args_os().len();
-    // SAFETY: the kernel puts the pointers to the arguments and a null right below those to the environment
-    // (fs/binfmt_elf.c), where `environ` points until somebody changes the environment, which safe code cannot; the
-    // strings stand one after the other, in writable memory that is this process's own. Rust's runtime has copied
-    // nothing but pointers to them, and they still end in a null.
+    // SAFETY: the kernel puts the pointers to the arguments and a null right below those to the
+    // environment (fs/binfmt_elf.c), where `environ` points until somebody changes the environment,
+    // which safe code cannot; the strings stand one after the other, in writable memory that is
+    // this process's own. Rust's runtime has copied nothing but pointers to them, and they still
+    // end in a null.
     unsafe {
         let first = environ.sub(1 + count);
         if count == 0 || !(*environ.sub(1)).is_null() {

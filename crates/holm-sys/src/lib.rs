@@ -1,21 +1,23 @@
 //! The system calls that Holm needs and rustix lacks.
 //!
-//! All unsafe code of the project lives in this crate. Its users forbid unsafe code, so every function
-//! here is safe to call, or can only be called by who has shown that its condition holds:
+//! All unsafe code of the project lives in this crate. Its users forbid unsafe code, so every
+//! function here is safe to call, or takes a proof that its condition holds:
 //!
-//! - Cloning a process needs one thread, and no flag by which parent and child share memory:
-//!   [`process::clone()`] looks, by one short system call.
-//! - Closing or replacing descriptors under their owners is for a new process that is about to execute
-//!   a program or to end: [`child::ChildProcess`], which only the child of a clone is given.
-//! - Descriptors that came through an exec have an owner once: [`bare::Inherited`], which only a
-//!   program's entry is given, knows one that was taken by its close-on-exec flag.
-//! - A child that shares its parent's memory until it executes a program can do no harm to it: what
-//!   [`bare::spawn`] runs takes along only what can be copied and shared, and a guard page ends it
+//! - [`process::clone()`] needs a process with one thread, and no flag by which parent and child would
+//!   share memory. It checks both, with one short system call.
+//! - Closing or replacing descriptors that others own is for a new process that is about to execute a
+//!   program or to end: it takes a [`child::ChildProcess`], which only the child of a clone is given.
+//! - A descriptor that came through an exec must get one owner: [`bare::Inherited`], which only a
+//!   program's entry is given, gives none that is close-on-exec, and makes those close-on-exec that it
+//!   gives.
+//! - A child that shares its parent's memory until it executes a program must do no harm there: the
+//!   closure of [`bare::spawn`] holds only what can be copied and sent, and a guard page ends the child
 //!   when its stack is too small.
-//! - What replaces this program, or ends it, leaves nothing of it that could be unsound. What marks
-//!   descriptors close-on-exec takes them from nobody.
+//! - A function that replaces or ends this program leaves nothing of it that could be unsound. One that
+//!   marks descriptors close-on-exec takes them from nobody.
 //!
-//! Without the feature `std` only [`bare`] remains, which needs neither the standard library nor a heap.
+//! Without the feature `std` only [`bare`] remains, which needs neither the standard library nor a
+//! heap.
 #![cfg_attr(not(feature = "std"), no_std)]
 // Descriptors and flags cross the border to C as integers of other widths and signs.
 #![allow(clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::cast_possible_truncation)]

@@ -1,4 +1,5 @@
-//! A packet socket that hears only what asks for an address: DHCP of both versions and IPv6 router solicitations.
+//! A packet socket that hears only what asks for an address: DHCP of both versions and IPv6 router
+//! solicitations.
 
 use std::mem::{size_of, size_of_val};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -40,8 +41,8 @@ const FILTER: [libc::sock_filter; 19] = {
     ]
 };
 
-/// Opens a packet socket on an interface (by index) of the current network namespace. Frames are read and written whole,
-/// with their Ethernet header; reading does not block.
+/// Opens a packet socket on an interface (by index) of the current network namespace. Frames are
+/// read and written whole, with their Ethernet header; reading does not block.
 pub fn listen(interface: u32) -> Result<OwnedFd, Errno> {
     // Protocol 0: deaf until bound, so that nothing slips in before the filter is there.
     // SAFETY: plain system call without pointers.

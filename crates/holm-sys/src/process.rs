@@ -57,9 +57,9 @@ pub enum Clone {
 /// Clones the calling process (memory is copied) into new namespaces, and into the cgroup that
 /// `cgroup` is the directory of.
 ///
-/// Refused in a process with several threads: only the calling one would exist in the child, and a lock
-/// held by another would never be released there. With one thread nobody can start another between
-/// the check and the clone.
+/// Refused in a process with several threads: only the calling one would exist in the child, and a
+/// lock held by another would never be released there. With one thread nobody can start another
+/// between the check and the clone.
 pub fn clone(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Clone> {
     only_namespaces(namespaces)?;
     check_single_threaded()?;
@@ -90,8 +90,8 @@ pub fn clone(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Clon
 
 /// An error if the calling process has several threads, or shares its memory with another.
 fn check_single_threaded() -> io::Result<()> {
-    // SAFETY: without effect in a process with one thread, refused in others (unshare(2)): a check that
-    // takes one short system call, and no /proc.
+    // SAFETY: without effect in a process with one thread, refused in others (unshare(2)): a check
+    // that takes one short system call, and no /proc.
     match unsafe { libc::unshare(libc::CLONE_THREAD) } {
         0 => Ok(()),
         _ => Err(io::Error::other("a process with several threads cannot be cloned")),
@@ -157,10 +157,11 @@ pub fn set_fs_ids(uid: u32, gid: u32) {
     }
 }
 
-/// Schedules this process, and those that it will make, like any other: `SCHED_OTHER`, and disks in the order of its niceness.
-/// Where that is refused, things stay as they are.
+/// Schedules this process, and those that it will make, like any other: `SCHED_OTHER`, and disks in
+/// the order of its niceness. Where that is refused, things stay as they are.
 pub fn ordinary_scheduling() {
-    // SAFETY: `sched_param` is plain data for which zero is valid, read during the call; the other call takes numbers.
+    // SAFETY: `sched_param` is plain data for which zero is valid, read during the call; the other
+    // call takes numbers.
     unsafe {
         let param: libc::sched_param = std::mem::zeroed();
         libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER, &raw const param);
@@ -199,11 +200,11 @@ pub fn personality_32_bit() -> io::Result<()> {
     check(unsafe { libc::personality(PER_LINUX32) })
 }
 
-/// Replaces the program by the file at `path` of the folder `dir` (or by `dir` itself, if `path` is
+/// Replaces the program by the file at `path` of the directory `dir` (or by `dir` itself, if `path` is
 /// empty). Returns only if that fails.
 pub fn exec(dir: BorrowedFd<'_>, path: &CStr, argv: &[&CStr], env: &[&CStr]) -> io::Error {
     let pointers = |list: &[&CStr]| -> Vec<*const libc::c_char> {
-        list.iter().map(|word| word.as_ptr()).chain([ptr::null()]).collect()
+        list.iter().map(|argument| argument.as_ptr()).chain([ptr::null()]).collect()
     };
     let (argv, env) = (pointers(argv), pointers(env));
     let flags = if path.is_empty() { libc::AT_EMPTY_PATH } else { 0 };

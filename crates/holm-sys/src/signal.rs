@@ -7,8 +7,8 @@ use std::ptr;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// Sends the process behind `pidfd` a signal by its number, real-time ones included, which rustix does
-/// not know by name.
+/// Sends the process behind `pidfd` a signal by its number, real-time ones included, which rustix
+/// does not know by name.
 pub fn send(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
     // SAFETY: all arguments are plain values; without a siginfo the kernel fills in kill's.
     let result = unsafe {
@@ -35,7 +35,7 @@ const FOREGROUND: [libc::c_int; 8] = [
     libc::SIGCONT,
 ];
 
-/// The foreground signals, held back from their default actions until this is dropped.
+/// The foreground signals, blocked until this is dropped.
 #[derive(Debug)]
 pub struct Caught {
     queue: OwnedFd,
@@ -43,7 +43,7 @@ pub struct Caught {
 }
 
 impl Caught {
-    /// Holds the signals back.
+    /// Blocks the signals.
     pub fn all() -> io::Result<Self> {
         let mut wanted = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();

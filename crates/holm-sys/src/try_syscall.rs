@@ -1,8 +1,8 @@
-//! Calls that must not do anything, for tests that look whether a filter refuses them.
+//! System calls that cannot have an effect, for tests of whether a filter refuses them.
 
 use std::io;
 
-/// Numbers on `x86_64` of calls that fail at once when every argument is nonsense.
+/// Numbers on `x86_64` of calls that fail at once when every argument is invalid.
 const NATIVE: &[u32] = &[
     103, 163, 164, 167, 168, 172, 173, 174, 175, 176, 177, 178, 179, 227, 246, 248, 249, 250, 298,
     304, 313, 320, 321, 323, 425, 426, 427, 443, SOCKET,
@@ -17,7 +17,7 @@ const SOCKET: u32 = 41;
 /// Makes a call of the `x86_64` kind whose first argument is `first` and whose others are all ones.
 ///
 /// # Panics
-/// When the call is not one of those that this cannot hurt.
+/// When the call is not in the table of those that then have no effect.
 pub fn native(number: u32, first: u32) -> io::Result<()> {
     assert!(NATIVE.contains(&number), "call {number} is not known to be harmless");
     let none = u64::MAX;
@@ -31,7 +31,7 @@ pub fn native(number: u32, first: u32) -> io::Result<()> {
 /// Makes a call of the i386 kind, as a 32-bit program would.
 ///
 /// # Panics
-/// When the call is not one of those that this cannot hurt.
+/// When the call is not in the table of those that then have no effect.
 #[cfg(target_arch = "x86_64")]
 pub fn compat(number: u32, first: u32) -> io::Result<()> {
     assert!(COMPAT.contains(&number), "call {number} is not known to be harmless");
@@ -65,7 +65,7 @@ fn widen(value: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn nonsense_fails() {
+    fn invalid_arguments_fail() {
         // Without a filter: bad address or bad value, or a kernel that has no such call.
         let (native, compat) = (super::native(321, u32::MAX), super::compat(357, u32::MAX));
         assert!(native.is_err() && compat.is_err(), "{native:?} {compat:?}");

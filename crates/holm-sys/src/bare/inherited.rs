@@ -32,7 +32,8 @@ impl Inherited {
 
 /// Standard input.
 pub fn stdin() -> BorrowedFd<'static> {
-    // SAFETY: a program on this module never closes it, and whoever is given a closed one fails with EBADF.
+    // SAFETY: a program on this module never closes it, and whoever is given a closed one fails
+    // with EBADF.
     unsafe { BorrowedFd::borrow_raw(0) }
 }
 

@@ -32,22 +32,25 @@ pub fn abort() -> ! {
 const CHILD_STACK: usize = 16 << 10;
 const GUARD: usize = 4 << 10;
 
-/// Starts a child that runs `child` and ends with its result; returns the child's pid, once it has executed something or ended.
+/// Starts a child that runs `child` and ends with its result; returns the child's pid, once it has
+/// executed something or ended.
 ///
-/// Until then the child shares this program's memory, as with vfork, on a stack of its own. So it may
-/// take along only what can be shared and copied: it owns no descriptor of its parent's and changes
-/// nothing of its parent's.
+/// Until then the child shares this program's memory, as with vfork, on a stack of its own. So it
+/// may take along only what can be shared and copied: it owns no descriptor of its parent's and
+/// changes nothing of its parent's.
 pub fn spawn<F: FnOnce() -> i32 + Copy + Send>(child: F) -> Result<i32, Errno> {
     extern "C" fn run<F: FnOnce() -> i32>(child: *mut c_void) -> i32 {
-        // SAFETY: `spawn` passes a closure that it keeps until this child is done, and that can be copied.
+        // SAFETY: `spawn` passes a closure that it keeps until this child is done, and that can be
+        // copied.
         let child = unsafe { child.cast::<F>().read() };
         exit(child())
     }
     let mut child = child;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping, which the child has to itself, from the upper end on. The parent stands still until the
-    // child has executed or ended, so `child` and the mapping outlive their use; descriptors and signal actions are copies.
+    // SAFETY: a new mapping, which the child has to itself, from the upper end on. The parent
+    // stands still until the child has executed or ended, so `child` and the mapping outlive their
+    // use; descriptors and signal actions are copies.
     let pid = unsafe {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // By number: musl's function is larger, and brings more with it.
@@ -69,7 +72,8 @@ pub fn spawn<F: FnOnce() -> i32 + Copy + Send>(child: F) -> Result<i32, Errno> {
     Ok(pid)
 }
 
-/// Replaces the program by the one at `path` with the present environment; returns only when that fails.
+/// Replaces the program by the one at `path` with the present environment; returns only when that
+/// fails.
 pub fn exec(path: &CStr, args: &[&CStr]) -> Errno {
     let mut pointers = [null::<c_char>(); ARGV_MAX];
     if args.len() >= ARGV_MAX {
@@ -83,7 +87,8 @@ pub fn exec(path: &CStr, args: &[&CStr]) -> Errno {
     errno()
 }
 
-/// Replaces the program by the one that `args` names, looked up in `PATH`; returns only when that fails.
+/// Replaces the program by the one that `args` names, looked up in `PATH`; returns only when that
+/// fails.
 pub fn exec_argv(args: Args) -> Errno {
     let mut pointers = [null::<c_char>(); ARGV_MAX];
     if args.is_empty() || args.len() >= ARGV_MAX {
@@ -97,20 +102,22 @@ pub fn exec_argv(args: Args) -> Errno {
     errno()
 }
 
-/// Sends `signal` to a process, to a group (below -1) or to all (-1); who is gone already needs no signal.
+/// Sends `signal` to a process, to a group (below -1) or to all (-1); who is gone already needs no
+/// signal.
 pub fn kill(pid: i32, signal: i32) {
     // SAFETY: kill touches no memory.
     unsafe { libc::kill(pid, signal) };
 }
 
-/// Takes the status of a child that has ended: `None` when none has, an error when there is no child.
+/// Takes the status of a child that has ended: `None` when none has, an error when there is no
+/// child.
 pub fn reap() -> Result<Option<(i32, Status)>, Errno> {
-    let mut word = 0;
+    let mut status = 0;
     // SAFETY: the kernel writes one integer.
-    match unsafe { libc::waitpid(-1, &raw mut word, libc::WNOHANG) } {
+    match unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } {
         0 => Ok(None),
         ..0 => Err(errno()),
-        pid => Ok(Some((pid, Status::from_wait(word)))),
+        pid => Ok(Some((pid, Status::from_wait(status)))),
     }
 }
 
@@ -138,10 +145,10 @@ pub enum Status {
 }
 
 impl Status {
-    /// Takes the status word of `wait` apart.
-    pub fn from_wait(word: i32) -> Status {
-        match word & 0x7f {
-            0 => Status::Exited((word >> 8) & 0xff),
+    /// Decodes what wait(2) gives.
+    pub fn from_wait(status: i32) -> Status {
+        match status & 0x7f {
+            0 => Status::Exited((status >> 8) & 0xff),
             signal => Status::Killed(signal),
         }
     }
@@ -162,11 +169,12 @@ const _: () = assert!(size_of::<PidfdInfo>() == 64);
 const PIDFD_GET_INFO: i64 = 0xc040_ff0b;
 const PIDFD_INFO_EXIT: u64 = 1 << 3;
 
-/// How the process of `pidfd` ended, also for one who is not its parent: `None` before it was reaped, and on kernels
-/// older than 6.15.
+/// How the process of `pidfd` ended, also for one who is not its parent: `None` before it was
+/// reaped, and on kernels older than 6.15.
 pub fn exit_status_of(pidfd: BorrowedFd<'_>) -> Option<Status> {
     let mut info = PidfdInfo { mask: PIDFD_INFO_EXIT, ..PidfdInfo::default() };
-    // SAFETY: the request carries the size of the structure, and the kernel writes no more than that.
+    // SAFETY: the request carries the size of the structure, and the kernel writes no more than
+    // that.
     let rc =
         unsafe { libc::syscall(libc::SYS_ioctl, pidfd.as_raw_fd(), PIDFD_GET_INFO, &raw mut info) };
     (rc == 0 && info.mask & PIDFD_INFO_EXIT != 0).then(|| Status::from_wait(info.exit_code))

@@ -14,10 +14,12 @@ pub struct Signal {
 
 extern "C" fn nothing(_: i32) {}
 
-/// Lets `signals` interrupt a call and nothing else. Unlike ignored signals these are back to normal after an exec.
+/// Lets `signals` interrupt a call and nothing else. Unlike ignored signals these are back to
+/// normal after an exec.
 pub fn catch(signals: &[i32]) {
     for &signal in signals {
-        // SAFETY: the handler does nothing, and an all-zero action is valid: no flags, nothing masked.
+        // SAFETY: the handler does nothing, and an all-zero action is valid: no flags, nothing
+        // masked.
         unsafe {
             let mut action: libc::sigaction = zeroed();
             action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
@@ -26,7 +28,8 @@ pub fn catch(signals: &[i32]) {
     }
 }
 
-/// Lets every signal in again, for a child. Their effects are the default ones as long as nothing is caught.
+/// Unblocks every signal, for a child. Their effects are the default ones as long as nothing
+/// is caught.
 pub fn unblock_all_signals() {
     // SAFETY: an all-zero set is empty.
     unsafe {
@@ -44,14 +47,14 @@ fn all() -> libc::sigset_t {
     }
 }
 
-/// Holds back every signal until [`wait`] takes it.
+/// Blocks every signal; [`wait`] takes those that arrive.
 pub fn block_all_signals() {
     let set = all();
     // SAFETY: the set is valid for the call.
     unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, null_mut()) };
 }
 
-/// Takes the next signal that is held back, or `None` after `milliseconds`.
+/// Takes the next pending signal, or `None` after `milliseconds`.
 pub fn wait(milliseconds: Option<u32>) -> Option<Signal> {
     let set = all();
     // SAFETY: set, information and time are valid for the calls.
@@ -71,7 +74,7 @@ pub fn wait(milliseconds: Option<u32>) -> Option<Signal> {
     }
 }
 
-/// Sends this process SIGALRM every `milliseconds`; 0 ends it.
+/// Has SIGALRM sent to this process every `milliseconds`; 0 disarms the timer.
 pub fn arm_timer(milliseconds: u32) {
     let every = libc::timeval {
         tv_sec: i64::from(milliseconds / 1000),
