@@ -42,7 +42,7 @@ impl Run for Logs {
         // A guest that was removed meanwhile writes no more.
         let more = || guest::goes_on(&Guest::new(&pool, &name)).unwrap_or(false);
         let logs = monitor::Logs {
-            folder: &pool.guest_dir(&name),
+            directory: &pool.guest_dir(&name),
             lines: self.lines,
             follow: self.follow.then_some(&more),
             output: output.as_fd(),

@@ -72,7 +72,7 @@ impl MonitorFiles {
             holm: self.holm,
             init: init.pidfd,
             cgroup: self.cgroup,
-            folder: self.directory,
+            directory: self.directory,
             listener: self.listener,
             notify,
             console: init.console,

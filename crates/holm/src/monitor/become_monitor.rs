@@ -12,12 +12,13 @@ use std::os::fd::AsFd;
 
 /// Turns this process into the guest's monitor; returns only an error.
 ///
-/// The process is init's parent, single-threaded and in the host's namespaces and the monitors' cgroup. It becomes
-/// the leader of a session of its own and lets go of the caller's terminal, pipes and folder: a command that waits for
-/// the end of `holm start`'s output must not wait for the guest.
+/// The process is init's parent, single-threaded and in the host's namespaces and the monitors'
+/// cgroup. It becomes the leader of a session of its own, with / as its working directory and
+/// /dev/null as its standard streams: a command that reads the output of `holm start` until its end
+/// must not wait for the guest.
 pub fn become_monitor(handoff: &Handoff<'_>) -> Result<Infallible, Error> {
     let guest = handoff.name;
-    detach().map_err(Error::system(guest, "cannot let go of the caller's terminal"))?;
+    detach().map_err(Error::system(guest, "cannot detach from the caller's terminal"))?;
     let image = image::seal(handoff.cgroup.as_fd()).map_err(Error::system(
         guest,
         "cannot put the monitor's program into a sealed memory file",
@@ -32,7 +33,8 @@ pub fn become_monitor(handoff: &Handoff<'_>) -> Result<Infallible, Error> {
 }
 
 fn detach() -> io::Result<()> {
-    // Fails for the leader of a process group, which is then a session's leader already or has no terminal to lose.
+    // Fails for the leader of a process group, which is then a session's leader already or has no
+    // terminal to lose.
     let _ = rustix::process::setsid();
     rustix::process::chdir("/")?;
     let null = File::options().read(true).write(true).open("/dev/null")?;

@@ -37,7 +37,7 @@ impl Client {
         }
     }
 
-    /// Types `bytes`.
+    /// Types `bytes` into the console.
     pub fn type_in(&self, bytes: &[u8]) -> io::Result<()> {
         for piece in bytes.chunks(INPUT_MAX) {
             self.send(Request::Input(piece))?;
@@ -53,7 +53,7 @@ impl Client {
     fn send(&self, request: Request<'_>) -> io::Result<()> {
         let mut packet = [0; REQUEST_MAX];
         match send(&self.0, request.write(&mut packet), SendFlags::NOSIGNAL) {
-            // Whoever is gone says so to the next receive.
+            // The next receive tells that the monitor is gone.
             Err(Errno::PIPE | Errno::CONNRESET) | Ok(_) => Ok(()),
             Err(error) => Err(error.into()),
         }

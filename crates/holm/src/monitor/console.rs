@@ -1,4 +1,4 @@
-//! Looking at a guest's console, and typing into it.
+//! Showing a guest's console, and typing into it.
 
 use super::client::Client;
 use super::error::Error;
@@ -18,23 +18,23 @@ const SIGCONT: i32 = 18;
 /// SIGHUP, SIGINT, SIGQUIT, SIGTERM: the client leaves, with the terminal as it was.
 const LEAVE: [i32; 4] = [1, 2, 3, 15];
 
-/// A look at a console.
+/// A request to show a console.
 #[derive(Debug)]
 pub struct Console<'a> {
     /// The guest's name.
     pub guest: &'a str,
     /// Its monitor's socket.
     pub socket: &'a Path,
-    /// Where keys come from; `None` only looks.
+    /// Where keys come from; `None` shows output only.
     pub input: Option<BorrowedFd<'a>>,
-    /// Where the guest's output goes: as it is for who types, harmlessly for who only looks.
+    /// Where the guest's output goes: as it is if there is input, else without control sequences.
     pub output: BorrowedFd<'a>,
 }
 
-/// Why a look ended.
+/// Why the console is not shown any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
-    /// By the keys for it, by the end of the input, or by a signal.
+    /// The user left: by the keys for it, by the end of the input, or by a signal.
     Detached,
     /// The guest's init ended.
     Ended(Ended),
@@ -43,7 +43,7 @@ pub enum Left {
 }
 
 impl Console<'_> {
-    /// Shows the console until the user leaves or the guest ends. Whatever happens, the terminal is as before.
+    /// Shows the console until the user leaves or the guest ends, and restores the terminal.
     ///
     /// On a terminal `Ctrl-] q` leaves, and `Ctrl-] Ctrl-]` types one `Ctrl-]`.
     pub fn run(&self) -> Result<Left, Error> {
@@ -95,7 +95,7 @@ impl Console<'_> {
         Ok(left)
     }
 
-    /// Sends what was typed; false when that was the wish to leave.
+    /// Sends what was typed; returns false if the user leaves.
     fn send(&self, client: &Client, keys: &mut Keys) -> io::Result<bool> {
         let Some(input) = self.input else { return Ok(true) };
         let mut buffer = [0; 4096];
@@ -130,7 +130,7 @@ fn receive(client: &Client, output: &mut Harmless<'_>) -> io::Result<Option<Left
 /// `Ctrl-]`
 const ESCAPE: u8 = 0x1d;
 
-/// Finds the wish to leave among the keys.
+/// Finds the keys that leave.
 pub(super) struct Keys {
     terminal: bool,
     escaped: bool,

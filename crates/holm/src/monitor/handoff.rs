@@ -8,7 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Everything a monitor needs. No descriptor in it may lead into the guest's disk: that would keep it mounted.
+/// Everything a monitor needs. No descriptor in it may lead into the guest's disk: that would keep
+/// it mounted.
 #[derive(Debug)]
 pub struct Handoff<'a> {
     /// The guest's name.
@@ -19,17 +20,18 @@ pub struct Handoff<'a> {
     pub holm: PathBuf,
     /// Init's pidfd.
     pub init: OwnedFd,
-    /// The guest's cgroup folder, opened for reading: `trusted.holm.ready` is set on it.
+    /// The guest's control group, opened for reading: `trusted.holm.ready` is set on it.
     pub cgroup: OwnedFd,
     /// `guests/NAME`, opened for reading: `log`, `log.1` and `ended` are written there.
-    pub folder: OwnedFd,
+    pub directory: OwnedFd,
     /// The bound and listening socket of clients ([`super::listen`]).
     pub listener: OwnedFd,
     /// The datagram socket that init's `NOTIFY_SOCKET` leads to.
     pub notify: Option<OwnedFd>,
     /// The master of the pty that is the guest's console. Anything but a pty's master is not used.
     pub console: Option<OwnedFd>,
-    /// The packet socket that hears the guest ask for its network (`net::responder`), and what to answer.
+    /// The packet socket on which the guest asks for its network (`net::responder`), and what is
+    /// offered there.
     pub responder: Option<(OwnedFd, Lease)>,
 }
 
@@ -39,7 +41,7 @@ impl Handoff<'_> {
         let mut fds = vec![
             (key::INIT, self.init.as_fd()),
             (key::CGROUP, self.cgroup.as_fd()),
-            (key::DIRECTORY, self.folder.as_fd()),
+            (key::DIRECTORY, self.directory.as_fd()),
             (key::LISTENER, self.listener.as_fd()),
         ];
         let optional = [
@@ -51,7 +53,8 @@ impl Handoff<'_> {
         fds
     }
 
-    /// The monitor's environment: what it is given, then what `holm monitor-ended` will need of the caller's.
+    /// The monitor's environment: the handoff, then what `holm monitor-ended` needs of the caller's
+    /// environment.
     pub(super) fn environment(&self) -> io::Result<Vec<CString>> {
         let numbers: Vec<_> =
             self.descriptors().into_iter().map(|(key, fd)| (key, fd.as_raw_fd())).collect();

@@ -1,4 +1,4 @@
-//! The program that monitors and minimal inits are.
+//! The program of monitors and minimal inits.
 
 use rustix::fs::{
     MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create, openat,
@@ -15,8 +15,8 @@ pub const IMAGE: &[u8] = include_bytes!(env!("HOLM_INIT_IMAGE"));
 const SEALS: SealFlags =
     SealFlags::SEAL.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::WRITE);
 
-/// The program in a file of memory that nobody can change any more: that of another guest's monitor, so that all share
-/// its pages, else a new one. `guest` is a guest's control group, beside which the monitors' stands.
+/// The program in a sealed memory file: that of another guest's monitor, so that all share its
+/// pages, else a new one. `guest` is a guest's control group, beside which is that of the monitors.
 pub fn seal(guest: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     match shared(guest) {
         Some(image) => Ok(image),
@@ -32,8 +32,8 @@ fn fresh() -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// The program of the monitor that is first in the list, if it is this very program. Whatever stands there: what
-/// carries the seals and these bytes is as good as new.
+/// The program of the first monitor in the list, if it is the same program. The list need not be
+/// trusted: a file with these seals and these bytes is as good as a new one.
 fn shared(guest: BorrowedFd<'_>) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let list = openat(guest, "../.monitor/cgroup.procs", flags, Mode::empty()).ok()?;

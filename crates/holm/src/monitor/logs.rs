@@ -1,4 +1,4 @@
-//! Reading a guest's log, also while its monitor writes and turns it.
+//! Reading a guest's log, also while its monitor writes and rotates it.
 
 use crate::terminal::Harmless;
 use rustix::fs::fstat;
@@ -14,14 +14,14 @@ use std::path::Path;
 /// A request for a guest's log.
 #[expect(missing_debug_implementations, reason = "a function has no Debug")]
 pub struct Logs<'a> {
-    /// The guest's folder, which holds `log` and `log.1`.
-    pub folder: &'a Path,
-    /// Only so many of the last lines.
+    /// The guest's directory, which holds `log` and `log.1`.
+    pub directory: &'a Path,
+    /// Only so many lines, the last ones.
     pub lines: Option<usize>,
-    /// Goes on with what is written from now on, for as long as this says that more may come and the
-    /// guest's folder and the reader are there. It is asked when something other than the log changes.
+    /// Follows the log for as long as this returns true and the guest's directory and the reader are
+    /// there. It is called when something other than the log changes.
     pub follow: Option<&'a dyn Fn() -> bool>,
-    /// Where it goes; if that is a terminal, harmlessly.
+    /// Where it is written; if that is a terminal, without control sequences.
     pub output: BorrowedFd<'a>,
 }
 
@@ -36,7 +36,7 @@ impl Logs<'_> {
     }
 
     fn copy(&self, output: &mut Harmless<'_>) -> io::Result<()> {
-        // Before the first read, or what is written in between would be noticed late.
+        // Set up before the first read, or what is written in between would be noticed late.
         let watch = self.follow.map(|_| self.watch()).transpose()?;
         let more = self.more();
         let mut log = self.open("log")?;
@@ -54,13 +54,13 @@ impl Logs<'_> {
         }
     }
 
-    /// Asked before the log is read: what was written before the end is read after it.
+    /// Called before the log is read, so that what was written before the end is not missed.
     fn more(&self) -> bool {
         self.follow.is_some_and(|more| more())
     }
 
     fn open(&self, name: &str) -> io::Result<Option<File>> {
-        match File::open(self.folder.join(name)) {
+        match File::open(self.directory.join(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             file => file.map(Some),
         }
@@ -73,7 +73,7 @@ impl Logs<'_> {
             | WatchFlags::MOVED_TO
             | WatchFlags::DELETE
             | WatchFlags::ONLYDIR;
-        inotify::add_watch(&watch, self.folder, what)?;
+        inotify::add_watch(&watch, self.directory, what)?;
         Ok(watch)
     }
 
@@ -90,10 +90,10 @@ impl Logs<'_> {
                 Change::Guest => self.more(),
             };
             let current = self.open("log")?;
-            // Only now: what was written to the old file before its turn comes first, and all of it.
+            // Only now: all that was written to the old file before the rotation comes first.
             rest(log.as_mut(), output)?;
             match current {
-                // An open file would keep its removed folder, and the word of its end, from us.
+                // While the file is open, inotify does not report that its directory was removed.
                 None => log = None,
                 Some(current) if log.as_ref().is_some_and(|log| same(log, &current)) => {}
                 Some(mut current) => {
@@ -116,7 +116,7 @@ fn rest(log: Option<&mut File>, output: &mut Harmless<'_>) -> io::Result<()> {
     output.write(&text)
 }
 
-/// What has happened in the guest's folder.
+/// What has happened in the guest's directory.
 #[derive(Clone, Copy)]
 enum Change {
     Log,

@@ -1,8 +1,9 @@
 //! The monitor: one small process per running guest.
 //!
-//! It is init's parent, keeps the console and the log, and executes `holm monitor-ended` when init has ended. The
-//! program is `holm-init` ([`IMAGE`]), executed from a sealed memfd so that neither a guest nor an upgrade of `holm`
-//! on the disk can change it, in the role that its first argument `[holm] NAME` gives it.
+//! It is init's parent, keeps the console and the log, and executes `holm monitor-ended` when init
+//! has ended. The program is `holm-init` ([`IMAGE`]), executed from a sealed memfd so that neither
+//! a guest nor an upgrade of `holm` on the disk can change it, in the role that its first argument
+//! `[holm] NAME` gives it.
 //!
 //! What it is given, what it tells at the end, and what it and its clients say to each other is in
 //! `holm_proto`: [`handoff`](holm_proto::handoff), [`ended`](holm_proto::ended),

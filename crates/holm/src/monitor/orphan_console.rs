@@ -12,22 +12,24 @@ use rustix::pty::ptsname;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
-/// How long a guest's own filesystem may keep the search for the console waiting.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the child may look for the console: a filesystem of the guest's may block it.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A master of the terminal that is the console of the guest with this init; without one it is lost until the guest's
-/// next start.
+/// A master of the console of the guest with this init; without one the console is lost until the
+/// guest's next start.
 ///
-/// The guest may have prepared everything that is opened here: nothing is read, and nothing opened by a path of the
-/// guest before it was seen to be what it should be. A child looks for it: a filesystem that the guest serves itself may
-/// stand in the way and never answer, and whoever waits for that can perhaps not even be killed. FUSE refuses the
-/// host's processes, but below an overlay of the guest's it is asked with the guest's rights.
+/// The guest may have prepared everything that is opened here. So nothing is read, and a path of the
+/// guest's is opened only as `O_PATH` until it has turned out to be a pty's master. A child does the
+/// work, because a filesystem that the guest serves itself may never answer, and a process that waits
+/// for it may be impossible to kill. FUSE refuses the host's processes, but below an overlay of the
+/// guest's it is accessed with the guest's credentials.
 pub fn orphan_console(pid: i32, init: &OwnedFd) -> Option<OwnedFd> {
     let (parent, inside) = channel().ok()?;
     let pidfd = match process::clone(0, None).ok()? {
         Clone::Parent { pidfd, .. } => pidfd,
         Clone::Child(child) => {
-            // Left behind it must hold nothing: not the guest's lock, not what its starter reads until the end.
+            // If it is left behind it must hold nothing: neither the guest's lock nor a pipe that
+            // the caller reads until its end.
             let [go, report] = inside.descriptors();
             if child.close_all_but(3, &[go, report, init.as_fd()]).is_ok()
                 && let Some(master) = kept(init).or_else(|| reopened(pid))
@@ -38,7 +40,7 @@ pub fn orphan_console(pid: i32, init: &OwnedFd) -> Option<OwnedFd> {
         }
     };
     drop(inside);
-    let found = parent.follow(&pidfd, Some(PATIENCE));
+    let found = parent.follow(&pidfd, Some(TIMEOUT));
     if found.is_err() {
         let _ = pidfd_send_signal(&pidfd, Signal::KILL);
     } else {
@@ -47,7 +49,7 @@ pub fn orphan_console(pid: i32, init: &OwnedFd) -> Option<OwnedFd> {
     found.ok().flatten()
 }
 
-/// The master that the minimal init keeps.
+/// The master that minimal init keeps.
 fn kept(init: &OwnedFd) -> Option<OwnedFd> {
     let master = pidfd_getfd(init, CONSOLE_MASTER, PidfdGetfdFlags::empty()).ok()?;
     is_master(master.as_fd()).then_some(master)
@@ -65,7 +67,7 @@ fn reopened(pid: i32) -> Option<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let own = format!("/proc/self/fd/{}", ptmx.as_raw_fd());
     let master = openat(rustix::fs::CWD, own, flags, Mode::empty()).ok()?;
-    // Only the first terminal of the guest is its console: another would stay silent.
+    // Only the first terminal of the guest is its console: another would show nothing.
     let name = ptsname(&master, Vec::new()).ok()?;
     terminal::slave(&master).ok()?;
     (name.as_c_str() == c"/dev/pts/0").then_some(master)

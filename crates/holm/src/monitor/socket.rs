@@ -1,4 +1,4 @@
-//! The place where a monitor and its clients meet.
+//! The socket at which clients connect to a monitor.
 
 use holm_proto::path::MONITOR_SOCKET;
 use rustix::net::{

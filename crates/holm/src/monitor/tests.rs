@@ -43,10 +43,10 @@ fn a_log_is_followed_across_its_turn() {
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join("log"), "1\n2\n").unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
-    let folder = dir.clone();
+    let directory = dir.clone();
     let following = std::thread::spawn(move || {
         let output = std::os::fd::AsFd::as_fd(&writer);
-        Logs { folder: &folder, lines: Some(1), follow: Some(&|| true), output }.run()
+        Logs { directory: &directory, lines: Some(1), follow: Some(&|| true), output }.run()
     });
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(reader));
     let mut next = || lines.next().unwrap().unwrap();
