@@ -1,5 +1,5 @@
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Why a base could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -19,16 +19,6 @@ pub enum Error {
     /// The pool.
     #[error(transparent)]
     Pool(#[from] holm::pool::Error),
-    /// The system refused something.
-    #[error("cannot {what} {}", path.display())]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// The kernel's error.
-        source: io::Error,
-    },
 }
 
 /// The result of what this program does.
@@ -37,7 +27,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// For `map_err` on what the standard library or rustix refuse.
     pub fn io<E: Into<io::Error>>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
-        move |source| Self::Io { what, path: path.to_owned(), source: source.into() }
+        move |source| {
+            let path = path.to_owned();
+            Self::Image(holm_image::Error::Io { what, path, source: source.into() })
+        }
     }
 
     /// The error with its causes, and what to do when the disk is full.

@@ -87,3 +87,33 @@ fn sweep(objects: &Path, used: &HashSet<String>) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_list_names_stays() {
+        let dir = std::env::temp_dir().join(format!("holm-gc-{}", std::process::id()));
+        let object = |digit: &str| format!("{digit}{digit}/{}", digit.repeat(62));
+        for digit in ["a", "b", "c"] {
+            let path = dir.join(object(digit));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "body").unwrap();
+        }
+        let list = |name: &str, text: &str| {
+            fs::write(dir.join(name), text).unwrap();
+            dir.join(name)
+        };
+        let mut used = HashSet::new();
+        mark(&list("one", &format!("{} 4\n", object("a"))), &mut used).unwrap();
+        mark(&list("two", &format!("{} 4\n{} 4\n", object("a"), object("b"))), &mut used).unwrap();
+        mark(&dir.join("gone"), &mut used).unwrap();
+        assert!(mark(&list("damaged", "nonsense\n"), &mut used).is_err());
+        sweep(&dir, &used).unwrap();
+        let there = ["a", "b", "c"].map(|digit| dir.join(object(digit)).exists());
+        let lists = ["one", "two", "damaged"].map(|name| dir.join(name).exists());
+        fs::remove_dir_all(&dir).unwrap();
+        assert_eq!((there, lists), ([true, true, false], [true; 3]));
+    }
+}

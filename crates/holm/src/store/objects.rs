@@ -57,8 +57,8 @@ mod tests {
         let objects = parse(&good).unwrap();
         assert_eq!(objects[0], Object { path: name.clone(), size: 65 });
         assert_eq!(objects[1].size, u64::MAX);
-        let text: String = objects.iter().map(|object| format!("{object}\n")).collect();
-        assert_eq!(text, good);
+        let lines: Vec<String> = objects.iter().map(ToString::to_string).collect();
+        assert_eq!(lines.join("\n") + "\n", good);
         assert_eq!(parse("").unwrap(), []);
         for (text, line) in [
             (format!("{name} 1\n\n"), 2),
