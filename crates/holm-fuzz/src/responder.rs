@@ -1,7 +1,7 @@
 //! Frames that a guest sends to the responder.
 
-use holm_init::answer::{ANSWER_MAX, answer};
-use holm_proto::lease::Lease;
+use holm_init::responder::{REPLY_MAX, reply};
+use holm_proto::Lease;
 
 const ETHERNET: usize = 14;
 const IPV4: usize = 20;
@@ -20,15 +20,15 @@ pub fn responder(frame: &[u8]) -> bool {
         dns_v6: [[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x53], [0; 16], [0; 16]],
     };
     let room = frame.first().map_or(0, |byte| usize::from(*byte) * 4);
-    if let Some(length) = answer(frame, &lease, &mut vec![0; room]) {
+    if let Some(length) = reply(frame, &lease, &mut vec![0; room]) {
         assert!(length <= room, "{length} bytes in a buffer of {room}");
     }
-    let mut out = [0; ANSWER_MAX];
-    let Some(length) = answer(frame, &lease, &mut out) else { return false };
-    let reply = &out[..length];
-    assert_eq!(reply[6..12], lease.host_mac);
-    assert_eq!(reply[12..ETHERNET], frame[12..ETHERNET], "answered by another protocol");
-    let packet = &reply[ETHERNET..];
+    let mut out = [0; REPLY_MAX];
+    let Some(length) = reply(frame, &lease, &mut out) else { return false };
+    let sent = &out[..length];
+    assert_eq!(sent[6..12], lease.host_mac);
+    assert_eq!(sent[12..ETHERNET], frame[12..ETHERNET], "answered by another protocol");
+    let packet = &sent[ETHERNET..];
     if packet[0] == 0x45 {
         assert_eq!(number(packet, 2), packet.len());
         assert_eq!(internet_sum(&packet[..IPV4], 0), 0xffff);
