@@ -4,24 +4,26 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::record::Network;
 
-/// Where a guest's IPv4 default route leads: the host's end of its interface, the same in every guest.
+/// Where a guest's IPv4 default route leads: the host's end of its veth pair, the same in every
+/// guest.
 pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// Where a guest's IPv6 default route leads.
 pub const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 /// The highest context id that has addresses.
 pub const ADDRESS_MAX: u32 = 1023;
 
-/// Interface groups of all guests of all instances: rules tell a guest's interface by them.
-pub(super) const GROUP_OPEN: u32 = 0x686f;
-/// Those that neither reach nor are reached by other guests.
-pub(super) const GROUP_ALONE: u32 = 0x6861;
+/// The interface group of guests that reach other guests, in every instance. The ruleset recognises
+/// guests' interfaces by their groups.
+pub(super) const GROUP_PEERS: u32 = 0x686f;
+/// The group of guests that neither reach nor are reached by other guests.
+pub(super) const GROUP_ISOLATED: u32 = 0x6861;
 
-/// Name of the host's end of a guest's interface.
+/// Name of the host's end of a guest's veth pair.
 pub(super) fn host_interface(instance: u8, context: u32) -> String {
     format!("{}{context}", host_prefix(instance))
 }
 
-/// What the names of an instance's interfaces begin with.
+/// The prefix of the names of an instance's interfaces.
 pub(super) fn host_prefix(instance: u8) -> String {
     format!("h{instance}-")
 }
@@ -37,6 +39,6 @@ pub(super) fn pool(instance: u8) -> (Ipv4Addr, Ipv6Addr) {
 impl Network {
     /// The group of the guest's interface.
     pub(super) fn group(&self) -> u32 {
-        if self.peers { GROUP_OPEN } else { GROUP_ALONE }
+        if self.peers { GROUP_PEERS } else { GROUP_ISOLATED }
     }
 }

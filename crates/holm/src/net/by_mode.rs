@@ -2,12 +2,13 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use super::dns;
 use super::error::Error;
 use super::host::Host;
 use super::mode::{Files, Mode};
 use super::none::None;
+use super::plan::addresses;
 use super::private::{self, Private};
-use super::{dns, plan as addresses};
 use crate::config::{Net, NetMode};
 use crate::record::Network;
 
@@ -21,11 +22,12 @@ fn of(network: &Network) -> &'static dyn Mode {
 
 /// Plans a guest's network and checks that its published ports are free.
 ///
-/// `instance` is 1 to 27. The resolvers, the uplink's MTU and whether there is IPv6 are the host's of this moment.
+/// `instance` is 1 to 27. Name servers, the uplink's MTU and whether there is IPv6 are taken from
+/// the host as it is now.
 pub fn plan(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
-    let mut network = addresses::addresses(instance, context, net)?;
+    let mut network = addresses(instance, context, net)?;
     network.dns = if net.dns.is_empty() { dns::host_servers() } else { net.dns.clone() };
-    of(&network).settle(&mut network, net)?;
+    of(&network).complete(&mut network, net)?;
     Ok(network)
 }
 
@@ -34,15 +36,15 @@ pub fn has_own_namespace(network: &Network) -> bool {
     of(network).has_own_namespace()
 }
 
-/// Whether a veth pair leads into the guest's network namespace, which [`attach`] then needs and the
-/// ruleset guards.
+/// Whether a veth pair connects the guest to the host: [`attach`] then needs the guest's network
+/// namespace, and the ruleset protects the pair.
 pub fn has_veth(network: &Network) -> bool {
     of(network).has_veth()
 }
 
 /// Makes the host's side of a guest's network; `netns` is the guest's network namespace.
 ///
-/// Called while the guest's init waits. Leaves nothing behind when it fails.
+/// Called while the guest's init waits. Nothing is left behind when it fails.
 pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
     of(network).attach(network, netns)
 }
@@ -64,12 +66,13 @@ pub fn detach(network: &Network) -> Result<(), Error> {
     of(network).detach(network)
 }
 
-/// Removes what a guest may have left of which only the context id is known; succeeds when there is nothing.
+/// Removes what a guest without a run record may have left on the host; succeeds when there is
+/// nothing.
 pub fn detach_unrecorded(instance: u8, context: u32) -> Result<(), Error> {
     private::detach(instance, context)
 }
 
-/// Ends the network of a guest whose processes are all dead.
+/// Removes what does not disappear by itself when the last process of a guest has ended.
 pub fn end(network: &Network) -> Result<(), Error> {
     of(network).end(network)
 }
@@ -84,8 +87,8 @@ pub fn files(network: &Network) -> Files {
     of(network).files(network)
 }
 
-/// The socket on which the monitor hears the guest ask for its network by DHCP, router solicitation and
-/// `DHCPv6`, if it is to answer; what it offers is [`Network::lease`].
+/// The responder's socket, on which a guest's DHCP, `DHCPv6` and router solicitations arrive; `None`
+/// for a mode without a responder. It offers [`Network::lease`].
 pub fn responder(network: &Network) -> Result<Option<OwnedFd>, Error> {
     of(network).responder(network)
 }

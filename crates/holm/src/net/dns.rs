@@ -1,7 +1,8 @@
-//! Which name servers a guest uses.
+//! The name servers of a guest.
 //!
-//! The host's, unless the host's is on its loopback interface: then what systemd-resolved asks itself, and where there
-//! is no systemd-resolved, the gateway address, from which the rules lead to the host's loopback resolver.
+//! They are the host's. Where the host's resolver listens on loopback, they are the servers that
+//! systemd-resolved asks; without systemd-resolved it is the gateway's address, from which the
+//! ruleset translates queries to the host's resolver.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,8 +14,8 @@ use super::addresses::GATEWAY_V4;
 fn servers(text: &str) -> Vec<IpAddr> {
     text.lines()
         .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            (words.next()? == "nameserver").then(|| words.next())??.parse().ok()
+            let mut fields = line.split_whitespace();
+            (fields.next()? == "nameserver").then(|| fields.next())??.parse().ok()
         })
         .collect()
 }
@@ -23,7 +24,7 @@ fn read(path: &str) -> Vec<IpAddr> {
     servers(&fs::read_to_string(path).unwrap_or_default())
 }
 
-/// Name servers for guests, and the host's loopback resolver when only that is left.
+/// Name servers for guests, and the host's loopback resolver if there is no other.
 fn choose(host: &[IpAddr], upstream: &[IpAddr]) -> (Vec<IpAddr>, Option<Ipv4Addr>) {
     let usable = |list: &[IpAddr]| -> Vec<IpAddr> {
         list.iter().filter(|ip| !ip.is_loopback() && !is_link_local(**ip)).copied().collect()
@@ -36,14 +37,14 @@ fn choose(host: &[IpAddr], upstream: &[IpAddr]) -> (Vec<IpAddr>, Option<Ipv4Addr
     }
     let loopback = host.iter().find_map(|ip| match ip {
         IpAddr::V4(v4) if v4.is_loopback() => Some(*v4),
-        // A resolver that listens on ::1 listens on 127.0.0.1: the rules translate IPv4 only.
+        // A resolver that listens on ::1 listens on 127.0.0.1 too; the rules translate IPv4 only.
         IpAddr::V6(v6) if v6.is_loopback() => Some(Ipv4Addr::LOCALHOST),
         _ => None,
     });
     (loopback.map(|_| GATEWAY_V4.into()).into_iter().collect(), loopback)
 }
 
-/// A link-local server of the host's is on another link than the guest's.
+/// A link-local server of the host is not on the guest's link.
 fn is_link_local(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(v4) => v4.is_link_local(),
@@ -63,8 +64,8 @@ pub fn host_servers() -> Vec<IpAddr> {
     current().0
 }
 
-/// The host's loopback resolver, when guests have to be led to it.
-pub fn loopback_only() -> Option<Ipv4Addr> {
+/// The host's loopback resolver, if queries of guests have to be translated to it.
+pub fn loopback_resolver() -> Option<Ipv4Addr> {
     current().1
 }
 
@@ -90,7 +91,8 @@ mod tests {
 
     #[test]
     fn resolv_conf_is_read_as_the_resolver_does() {
-        let text = "# nameserver 1.1.1.1\nsearch a.b\nnameserver  192.0.2.1 \nnameserver 2001:db8::1\noptions x\nnameserver fe80::1%eth0\nnameserver\n";
+        let text = "# nameserver 1.1.1.1\nsearch a.b\nnameserver  192.0.2.1 \n\
+                    nameserver 2001:db8::1\noptions x\nnameserver fe80::1%eth0\nnameserver\n";
         assert_eq!(servers(text), ips(&["192.0.2.1", "2001:db8::1"]));
     }
 

@@ -19,22 +19,22 @@ pub enum Error {
     Kernel {
         /// The step.
         request: Request,
-        /// The kernel's answer.
+        /// The kernel's error.
         #[source]
         errno: Errno,
     },
-    /// The kernel refused a step of one guest's interface.
+    /// The kernel refused a step that concerns one guest's interface.
     #[error("network interface {interface}: {request} failed{}", hint(*errno))]
     Interface {
         /// The host's interface.
         interface: String,
         /// The step.
         request: Request,
-        /// The kernel's answer.
+        /// The kernel's error.
         #[source]
         errno: Errno,
     },
-    /// Another interface or host has the guest's address.
+    /// The guest's address is in use.
     #[error(
         "the address {address} is in use on this host already; set another one with net.address"
     )]
@@ -51,31 +51,37 @@ pub enum Error {
         why: &'static str,
     },
     /// No address left.
-    #[error("the address pool 10.{second}.0.0/16 of this Holm root is empty (context {context} of at most {max}); remove a guest that is no longer needed", max = super::addresses::ADDRESS_MAX)]
+    #[error(
+        "the address pool 10.{second}.0.0/16 of this Holm root is empty (context id {context} of \
+         at most {max}); remove a guest that is no longer needed",
+        max = super::addresses::ADDRESS_MAX
+    )]
     PoolEmpty {
         /// Second byte of the pool's addresses.
         second: u16,
         /// The context id that has no address.
         context: u32,
     },
-    /// A published port is a process's.
+    /// A process listens on a published port.
     #[error(
-        "port {port} cannot be published: {owner} listens there on this host; choose another port or stop it"
+        "port {port} cannot be published: {owner} listens there on this host; choose another port \
+         or stop it"
     )]
     PortTaken {
         /// The port, `8080/tcp`, with the host's address when one was asked for.
         port: String,
-        /// Who has it.
+        /// Who uses it.
         owner: String,
     },
-    /// A published port is another guest's.
+    /// Another guest publishes the port.
     #[error(
-        "port {port} cannot be published: {guest} publishes it already; choose another port, or stop that guest"
+        "port {port} cannot be published: {guest} publishes it already; choose another port, or \
+         stop that guest"
     )]
     PortOfGuest {
         /// The port.
         port: String,
-        /// Who has it.
+        /// Who uses it.
         guest: String,
     },
     /// Publishing on an address that is not the host's.
@@ -87,7 +93,11 @@ pub enum Error {
         address: IpAddr,
     },
     /// The alias that holds the published ports is full.
-    #[error("net.publish: {length} bytes of ports do not fit into the {max} that the kernel keeps with an interface; publish runs of ports (9000-9010:9000) instead of scattered ones", max = super::published::ALIAS_MAX)]
+    #[error(
+        "net.publish: {length} bytes of ports do not fit into the {max} that the kernel keeps with \
+         an interface; publish runs of ports (9000-9010:9000) instead of scattered ones",
+        max = super::published::ALIAS_MAX
+    )]
     TooManyPorts {
         /// Bytes needed.
         length: usize,
@@ -99,36 +109,36 @@ pub enum Error {
         what: &'static str,
         /// The file below /proc/sys.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The nft program could not be run.
     #[error(
-        "cannot run nft, which makes the packet filter rules of private networks (Debian: apt install nftables)"
+        "cannot run nft, which makes the ruleset of private networks (Debian: apt install nftables)"
     )]
     NftMissing(#[source] io::Error),
     /// The nft program refused the rules.
-    #[error("nft refused the rules of table inet {table}: {said}")]
+    #[error("nft refused the rules of table inet {table}: {message}")]
     Nft {
         /// The table.
         table: String,
         /// What nft printed.
-        said: String,
+        message: String,
     },
-    /// The lock around the rules.
+    /// The lock around the ruleset.
     #[error("cannot lock {}", path.display())]
     Lock {
         /// The lock file.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The packet socket of the monitor.
+    /// The responder's socket.
     #[error("cannot listen for DHCP requests on {interface}")]
     Responder {
         /// The host's interface.
         interface: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: Errno,
     },
 }
@@ -140,7 +150,8 @@ fn hint(errno: Errno) -> &'static str {
             " (CAP_NET_ADMIN over the network namespace is needed: run as root)"
         }
         Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT => {
-            " (this kernel lacks it: `holm doctor` says which feature; net.mode = \"host\" needs none)"
+            " (this kernel does not support it: `holm doctor` says which feature is missing; \
+             net.mode = \"host\" needs none)"
         }
         _ => "",
     }
@@ -153,7 +164,7 @@ impl From<Refused> for Error {
 }
 
 impl Error {
-    /// Names the interface, and recognises an address that is somebody else's.
+    /// Names the interface, and recognises an address that is in use.
     pub(super) fn attach(network: &Network, refused: Refused) -> Self {
         let Refused { request, errno } = refused;
         let address = match request {
@@ -205,8 +216,8 @@ impl Coded for Error {
             Self::NftMissing(_) => Details::new(Code::NftMissing)
                 .object("nft")
                 .remedy("install it (Debian: apt install nftables)"),
-            Self::Nft { table, said } => {
-                Details::new(Code::RulesetRefused).object(format!("inet {table}")).reason(said)
+            Self::Nft { table, message } => {
+                Details::new(Code::RulesetRefused).object(format!("inet {table}")).reason(message)
             }
         }
     }

@@ -1,8 +1,8 @@
 //! `net.mode = "host"`: the host's network namespace.
 //!
-//! Nothing is made, guarded or removed. Seen from the host's stack guest root is an ordinary user: its
-//! user namespace does not own the network namespace, so it changes nothing there and binds no port
-//! below 1024.
+//! Nothing is made or removed, and no ruleset protects the guest. To the host's network namespace
+//! guest root is an ordinary user, because the guest's user namespace does not own it: it can
+//! change nothing there and bind no port below 1024.
 
 use super::mode::Mode;
 

@@ -1,4 +1,4 @@
-//! Interfaces: finding, removing, switching on.
+//! Interfaces: finding them, removing them, switching them on.
 
 use rustix::io::Errno;
 

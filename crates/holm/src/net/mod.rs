@@ -1,8 +1,9 @@
 //! A guest's network, by `net.mode`.
 //!
-//! Everything acts on the network namespace of the calling thread. [`mode`] says what a mode decides,
-//! [`private`], [`none`] and [`host`] are those that there are, and [`by_mode`] chooses. What every mode
-//! may need stands beside them: netlink, links and routes, name servers, published ports, errors.
+//! Everything acts on the network namespace of the calling thread. [`mode`] is the trait that a
+//! mode implements, [`private`], [`none`] and [`host`] are the modes, and [`by_mode`] chooses one.
+//! The other files are for all modes: netlink, links and routes, name servers, published ports,
+//! errors.
 
 mod addresses;
 mod by_mode;

@@ -1,4 +1,4 @@
-//! What a mode of `net.mode` decides.
+//! What each mode of `net.mode` has to decide.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -7,25 +7,24 @@ use super::error::Error;
 use crate::config::Net;
 use crate::record::Network;
 
-/// What one mode does for a guest at each point of its run. What is written here is what a mode does
-/// that has nothing of its own to do there.
+/// What one mode does for a guest at each point of its run. The default is to do nothing.
 pub trait Mode {
     /// Whether the guest has a network namespace of its own; without, it shares the host's.
     fn has_own_namespace(&self) -> bool {
         true
     }
 
-    /// Whether a veth pair leads into the guest, which the ruleset guards.
+    /// Whether a veth pair connects the guest to the host, which the ruleset protects.
     fn has_veth(&self) -> bool {
         false
     }
 
     /// Completes a plan with what depends on the host, and checks it.
-    fn settle(&self, _network: &mut Network, _settings: &Net) -> Result<(), Error> {
+    fn complete(&self, _network: &mut Network, _settings: &Net) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Makes the host's side, while the guest's init waits; leaves nothing behind when it fails.
+    /// Makes the host's side, while the guest's init waits; nothing is left behind when it fails.
     fn attach(&self, _network: &Network, _netns: BorrowedFd<'_>) -> Result<(), Error> {
         Ok(())
     }
@@ -40,12 +39,12 @@ pub trait Mode {
         Ok(false)
     }
 
-    /// Takes the host's side away again.
+    /// Removes the host's side.
     fn detach(&self, _network: &Network) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Takes away what does not go by itself when the guest's last process ends.
+    /// Removes what does not disappear by itself when the guest's last process has ended.
     fn end(&self, _network: &Network) -> Result<(), Error> {
         Ok(())
     }
@@ -55,7 +54,7 @@ pub trait Mode {
         Files { resolv_conf: Some(dns::render(&network.dns)), networkd: None }
     }
 
-    /// The socket on which the monitor hears the guest ask for its network.
+    /// The responder's socket, on which the guest's DHCP, `DHCPv6` and router solicitations arrive.
     fn responder(&self, _network: &Network) -> Result<Option<OwnedFd>, Error> {
         Ok(None)
     }

@@ -1,20 +1,22 @@
-//! The place of `net.mode = "native"`, which is not there yet: the host's stack at native speed, with
-//! addresses that are the guest's alone.
+//! The place of `net.mode = "native"`, which is not implemented: the host's network stack at native
+//! speed, with addresses that belong to the guest.
 //!
-//! Until then guest.toml refuses the word: [`NetMode`](crate::config::NetMode) has no variant for it, so
-//! nothing here can be reached. The mode begins with an implementation of [`Mode`](super::mode::Mode)
-//! and its line in [`by_mode`](super::by_mode); programs are loaded by [`holm_sys::bpf`].
+//! guest.toml refuses it: [`NetMode`](crate::config::NetMode) has no variant for it, so nothing
+//! here can be reached, and the keys that come with it (`net.ports`, `net.reserve`, `net.share`,
+//! `net.cap`) are among the planned ones, which are refused by name. The mode will be an
+//! implementation of [`Mode`](super::mode::Mode), chosen in [`by_mode`](super::by_mode), whose
+//! programs [`holm_sys::bpf`] loads.
 
 #[cfg(test)]
 mod tests {
     use crate::config;
 
     #[test]
-    fn the_mode_is_refused_with_those_that_there_are() {
+    fn the_mode_is_refused_and_the_others_are_named() {
         let text = "base = \"b\"\n[net]\nmode = \"native\"\n";
         let refused = config::parse(text, "guest.toml").unwrap_err().to_string();
-        for word in ["\"native\" is not known", "\"private\", \"none\", \"host\""] {
-            assert!(refused.contains(word), "{refused}");
+        for part in ["\"native\" is not known", "\"private\", \"none\", \"host\""] {
+            assert!(refused.contains(part), "{refused}");
         }
     }
 }

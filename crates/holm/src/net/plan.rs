@@ -10,7 +10,8 @@ use crate::record::Network;
 /// MTU without an uplink, bytes.
 pub const MTU_DEFAULT: u32 = 1500;
 
-/// What every mode starts from: the part that asks the host nothing. Publishes nothing yet.
+/// The part of a plan that is the same in every mode and asks the host nothing; no published ports
+/// yet.
 pub fn addresses(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
     if context == 0 || context > ADDRESS_MAX {
         return Err(Error::PoolEmpty { second: 96 + u16::from(instance), context });
@@ -31,7 +32,7 @@ pub fn addresses(instance: u8, context: u32, net: &Net) -> Result<Network, Error
         dns: Vec::new(),
     };
     for address in &net.address {
-        if let Some(why) = unfit(*address) {
+        if let Some(why) = unusable(*address) {
             return Err(Error::BadAddress { address: *address, why });
         }
         match *address {
@@ -42,7 +43,8 @@ pub fn addresses(instance: u8, context: u32, net: &Net) -> Result<Network, Error
     Ok(network)
 }
 
-fn unfit(address: IpAddr) -> Option<&'static str> {
+/// Why no guest can have an address.
+fn unusable(address: IpAddr) -> Option<&'static str> {
     let link_local = match address {
         IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast(),
         IpAddr::V6(v6) => v6.is_unicast_link_local() || v6.to_ipv4_mapped().is_some(),

@@ -1,4 +1,4 @@
-//! Whether published ports are free, and who has them when they are not.
+//! Whether published ports are free, and who uses them if they are not.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,7 +16,8 @@ use crate::config::{Proto, Publish};
 use crate::record::Network;
 use crate::record::ports::{encode, proto_name};
 
-/// Fails when a published port is taken: twice by the guest itself, by another guest of any Holm root, or by a process.
+/// Fails when a published port is taken: twice by the guest itself, by another guest of any Holm
+/// root, or by a process.
 pub fn check(socket: &Socket, network: &Network) -> Result<(), Error> {
     if network.publish.is_empty() {
         return Ok(());
@@ -54,19 +55,19 @@ fn guest_of(interface: &str) -> Option<(u8, u32)> {
     Some((instance.parse().ok()?, context.parse().ok()?))
 }
 
-/// Names the guest that has a context id, by what its root says.
+/// Describes the guest with a context id, by its name where its Holm root is known.
 fn describe_guest(instance: u8, context: u32) -> String {
     let root = format!("/run/holm/instances/{instance}");
-    let place = fs::read_link(&root)
+    let holm_root = fs::read_link(&root)
         .map_or_else(|_| format!("Holm instance {instance}"), |root| root.display().to_string());
     let guest = fs::read_link(format!("{root}/ids/{context}"));
     match guest.as_deref().map(Path::file_name) {
-        Ok(Some(name)) => format!("guest {} of {place}", name.display()),
-        _ => format!("the guest with context id {context} of {place}"),
+        Ok(Some(name)) => format!("guest {} of {holm_root}", name.display()),
+        _ => format!("the guest with context id {context} of {holm_root}"),
     }
 }
 
-/// Binds the port as its server would, and lets go at once.
+/// Binds the port as a server would, and closes it at once.
 fn probe(port: &Publish, v6: bool) -> Result<(), Error> {
     let wildcards = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
     let addresses = match &port.host_ip {
@@ -98,7 +99,7 @@ fn try_bind(address: IpAddr, port: &Publish) -> Result<(), Errno> {
     };
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(protocol))?;
     if port.proto == Proto::Tcp {
-        // Connections that linger are no obstacle, listeners are.
+        // Connections in TIME_WAIT are no obstacle, listeners are.
         sockopt::set_socket_reuseaddr(&socket, true)?;
     }
     if address.is_ipv6() {
@@ -107,10 +108,10 @@ fn try_bind(address: IpAddr, port: &Publish) -> Result<(), Errno> {
     bind(&socket, &SocketAddr::new(address, port.host_port))
 }
 
-/// The process that has a port, "nginx (pid 12)"; looked for only when a start has failed already.
+/// The process that uses a port, "nginx (pid 12)"; looked for only when a start has failed already.
 fn owner(port: &Publish) -> Option<String> {
-    let word = proto_name(port.proto);
-    let inodes: Vec<String> = [word.to_owned(), format!("{word}6")]
+    let protocol = proto_name(port.proto);
+    let inodes: Vec<String> = [protocol.to_owned(), format!("{protocol}6")]
         .iter()
         .filter_map(|table| fs::read_to_string(format!("/proc/thread-self/net/{table}")).ok())
         .flat_map(|table| inodes(&table, port))
@@ -134,7 +135,7 @@ fn owner(port: &Publish) -> Option<String> {
     None
 }
 
-/// Inodes of the sockets in a table of /proc/net that stand in the way of a port.
+/// Inodes of the sockets in a table of /proc/net that use a port.
 fn inodes(table: &str, port: &Publish) -> Vec<String> {
     const LISTEN: &str = "0A";
     let wanted = format!("{:04X}", port.host_port);

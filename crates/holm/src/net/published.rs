@@ -1,7 +1,7 @@
 //! Published ports on a guest's interface.
 //!
-//! A guest's ports are written into its interface's alias on the host: there they live exactly as long as the interface,
-//! survive a wiped /run and a flushed ruleset, and `ip link` shows them.
+//! A guest's ports are kept in the alias of its interface on the host: there they live exactly as
+//! long as the interface, survive a wiped /run and a flushed ruleset, and `ip link` shows them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -30,16 +30,16 @@ impl Published {
         if self.ports.is_empty() {
             return String::new();
         }
-        let mut words: Vec<String> = self.guests().map(|guest| guest.to_string()).collect();
-        words.push(encode(&self.ports));
-        words.join(" ")
+        let mut parts: Vec<String> = self.guests().map(|guest| guest.to_string()).collect();
+        parts.push(encode(&self.ports));
+        parts.join(" ")
     }
 
-    /// Reads an alias; words that are something else are passed over, since anybody may set an alias.
+    /// Reads an alias; anything else in it is skipped, since anybody may set an alias.
     pub fn parse(alias: &str) -> Self {
         let mut published = Self { ports: decode(alias), ..Self::default() };
-        for word in alias.split(' ') {
-            match word.parse() {
+        for part in alias.split(' ') {
+            match part.parse() {
                 Ok(IpAddr::V4(v4)) => published.v4 = Some(v4),
                 Ok(IpAddr::V6(v6)) => published.v6 = Some(v6),
                 Err(_) => {}
@@ -54,7 +54,8 @@ impl Published {
     }
 }
 
-/// Whether two published ports cannot both be served: an unrestricted one takes its port on every address.
+/// Whether two published ports conflict: one without a host address takes its port on every
+/// address.
 pub fn overlap(one: &Publish, other: &Publish) -> bool {
     one.proto == other.proto
         && one.host_port == other.host_port

@@ -1,8 +1,8 @@
-//! What the kernel is asked to do, for errors and for what follows from them.
+//! What the kernel is asked to do.
 
 use std::fmt;
 
-/// What a message asks of the kernel; shown as in "{request} failed".
+/// What a message asks of the kernel; an error says "{request} failed".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the text of each says it")]
 pub enum Request {
@@ -71,7 +71,7 @@ impl Request {
             Self::CloseTransaction => "closing a transaction",
             Self::ListPorts => "reading the published ports",
             Self::PublishPort => "publishing a port",
-            Self::UnpublishPort => "withdrawing a published port",
+            Self::UnpublishPort => "unpublishing a port",
             Self::TryPort => "trying a published port",
         }
     }

@@ -24,7 +24,7 @@ fn full_length(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// An address on a link, without duplicate address detection: nobody else is on the wire.
+/// Adds an address to a link, without duplicate address detection: nobody else is on the link.
 pub fn add_address(batch: &mut Batch, request: Request, index: u32, address: IpAddr, prefix: u8) {
     const IFA_ADDRESS: u16 = 1;
     const IFA_LOCAL: u16 = 2;
@@ -42,7 +42,8 @@ pub fn add_address(batch: &mut Batch, request: Request, index: u32, address: IpA
         .attr(IFA_ADDRESS, &octets);
 }
 
-/// A route through a link: to one address directly, or (`to` is `None`) everything by `gateway`.
+/// Adds a route through a link: to one address directly, or (`to` is `None`) to everything by
+/// `gateway`.
 pub fn add_route(
     batch: &mut Batch,
     request: Request,
@@ -77,7 +78,8 @@ pub fn add_route(
 
 /// MTU of the interface that leads outside, bytes; `None` without a route there.
 pub fn uplink_mtu(socket: &Socket) -> Result<Option<u32>, Refused> {
-    // Asked of the routing table, nothing is sent: a root name server of each family, which no private route covers.
+    // A root name server of each family, which no private route covers; only the routing table is
+    // asked, nothing is sent.
     const OUTSIDE: [IpAddr; 2] = [
         IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)),
         IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30)),

@@ -23,9 +23,10 @@ pub fn write(path: &Path, value: &str) -> Result<(), Error> {
     })
 }
 
-/// Lets `count` groups from the host's number `first` on ping, in the current network namespace. Distributions count on
-/// it (Debian 13's ping has no rights of its own), but what they write at boot names groups that a guest does not have,
-/// which the kernel refuses. A comfort only: guest root can ping all the same.
+/// Sets `net.ipv4.ping_group_range` in the current network namespace to `count` groups from the
+/// host's number `first` on. Distributions depend on it (ping of Debian 13 has no capability of its
+/// own), but what they set at boot names groups that a guest does not have, which the kernel
+/// refuses. Failing is no error: guest root can ping in any case.
 pub fn set_ping_group_range(first: u32, count: u32) {
     let _ = fs::write(PING, format!("{first} {}", first + (count - 1)));
 }

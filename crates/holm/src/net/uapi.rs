@@ -1,5 +1,4 @@
-//! Numbers of the kernel's interface for links, addresses and routes: those of linux/rtnetlink.h and of
-//! `linux/if_link.h`.
+//! Numbers of the kernel's interface for links, addresses and routes (`rtnetlink.h`, `if_link.h`).
 
 pub const RTM_NEWLINK: u16 = 16;
 pub const RTM_DELLINK: u16 = 17;

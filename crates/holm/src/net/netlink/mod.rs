@@ -1,7 +1,8 @@
 //! Just enough netlink: several requests in one `send`, one acknowledgement for all of them.
 //!
-//! The kernel works through every message of a datagram in order and reports each that failed, acknowledged or not;
-//! so only the last one asks for an acknowledgement, and a start costs two system calls for a dozen requests.
+//! The kernel processes every message of a datagram in order and reports each that failed, whether
+//! it asked for an acknowledgement or not. So only the last one asks, and a start takes two system
+//! calls for a dozen requests.
 
 mod read;
 mod socket;

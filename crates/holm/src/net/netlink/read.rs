@@ -1,4 +1,4 @@
-//! Reading what the kernel answers: the messages of a datagram, and their attributes.
+//! Reading the kernel's replies: the messages of a datagram, and their attributes.
 
 use rustix::io::Errno;
 
@@ -49,7 +49,8 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// The attributes of a message after its family header, or inside another attribute: type without flags, and value.
+/// The attributes of a message after its family header, or inside another attribute: type without
+/// flags, and value.
 #[derive(Debug)]
 pub struct Attributes<'a>(pub &'a [u8]);
 

@@ -1,4 +1,4 @@
-//! Sending messages, and waiting until the kernel has worked through them.
+//! Sending messages, and waiting until the kernel has processed them.
 
 use std::os::fd::OwnedFd;
 
@@ -20,7 +20,7 @@ const NLMSG_DONE: u16 = 3;
 pub struct Refused {
     /// What the message asked for.
     pub request: Request,
-    /// The kernel's answer.
+    /// The kernel's error.
     pub errno: Errno,
 }
 
@@ -78,7 +78,7 @@ impl Socket {
         }
     }
 
-    /// Sends a batch and waits until the kernel has worked through it.
+    /// Sends a batch and waits until the kernel has processed it.
     pub fn execute(&self, batch: &mut Batch) -> Result<(), Refused> {
         let last = batch.acknowledge();
         self.transact(batch, last)

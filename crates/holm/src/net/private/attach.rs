@@ -1,4 +1,4 @@
-//! A private guest's side of the host: attaching and detaching it, and what an instance has on the host.
+//! The host's side of private guests: of one guest, and of an instance.
 
 use std::os::fd::BorrowedFd;
 
@@ -8,19 +8,19 @@ use crate::net::error::Error;
 use crate::net::{dns, link, netlink};
 use crate::record::Network;
 
-/// The host's side of a guest's network: the interface pair with `eth0` born in `netns`, routes, rules, published ports.
+/// Makes the veth pair, with `eth0` in `netns`, and routes, ruleset and published ports.
 ///
-/// Called while the guest's init waits. Leaves nothing behind when it fails.
+/// Called while the guest's init waits. Nothing is left behind when it fails.
 pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
-    forwarding::switch_on()?;
+    forwarding::enable()?;
     let socket = netlink::Socket::route().map_err(|refused| Error::attach(network, refused))?;
-    let resolver = dns::loopback_only();
-    // Packets between the guest and 127.0.0.0/8 of the host exist only for these two purposes; see `ruleset::ruleset`.
+    let resolver = dns::loopback_resolver();
+    // Only these two need packets between the guest and 127.0.0.0/8 of the host; see `ruleset`.
     let route_localnet = !network.publish.is_empty() || resolver.is_some();
     let made = match veth::create(&socket, network, netns, route_localnet) {
-        // The interface of a guest that died without being detached has our name and our index. It may go by itself
-        // just now.
-        Err(refused) if refused.is_duplicate() => {
+        // The interface of a guest that ended without being detached has the same name and index.
+        // It may disappear by itself at this moment.
+        Err(refused) if refused.is_in_use() => {
             link::remove(&socket, &network.host_if)?;
             veth::create(&socket, network, netns, route_localnet)
         }
@@ -34,12 +34,12 @@ pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
         })
 }
 
-/// The guest's side: `eth0`'s addresses and routes.
+/// Sets addresses and routes of `eth0`.
 ///
 /// The calling thread must be in the guest's network namespace.
 pub fn configure_inside(network: &Network) -> Result<(), Error> {
     let mut batch = netlink::Batch::default();
-    forwarding::quiet_ipv6("eth0");
+    forwarding::disable_ipv6_discovery("eth0");
     veth::configure(&mut batch, network);
     Ok(netlink::Socket::route()?.execute(&mut batch)?)
 }
@@ -52,27 +52,29 @@ pub fn detach(instance: u8, context: u32) -> Result<(), Error> {
     if found.is_some() {
         link::remove(&socket, &name)?;
     }
-    // An interface that vanished with its guest no longer says whether there were ports.
+    // An interface that disappeared with its guest no longer tells whether there were ports.
     if found.is_none_or(|link| !link.alias.is_empty()) {
-        elements::sweep(&socket, instance)?;
+        elements::remove_stale(&socket, instance)?;
     }
     Ok(())
 }
 
-/// Ends the network of a guest whose processes are all dead: takes its published ports out of the rules.
+/// Removes the published ports of a guest whose processes have all ended.
 ///
-/// The interface goes with the guest's network namespace, a little later: removing it here would wait for that, 30 to
-/// 50 milliseconds. Should something hold the namespace, the next [`attach`] or [`detach`] removes the interface.
+/// The interface disappears with the guest's network namespace a little later; removing it here
+/// would wait for that, 30 to 50 milliseconds. If something keeps the namespace, the next
+/// [`attach`] or [`detach`] removes the interface.
 pub fn unpublish(network: &Network) -> Result<(), Error> {
     if network.publish.is_empty() {
         return Ok(());
     }
     let socket = netlink::Socket::route()?;
     link::clear_alias(&socket, &network.host_if)?;
-    elements::sweep(&socket, network.instance)
+    elements::remove_stale(&socket, network.instance)
 }
 
-/// Removes all that an instance without running guests has: interfaces that are left, and the rules.
+/// Removes what an instance without running guests has on the host: leftover interfaces, and the
+/// ruleset.
 pub fn destroy(instance: u8) -> Result<(), Error> {
     let socket = netlink::Socket::route()?;
     for context in leftovers(instance)? {
@@ -81,17 +83,18 @@ pub fn destroy(instance: u8) -> Result<(), Error> {
     table::delete(instance)
 }
 
-/// Whether the packet filter has the rules of an instance.
+/// Whether the ruleset of an instance is there.
 pub fn has_rules(instance: u8) -> Result<bool, Error> {
     table::is_there(instance)
 }
 
-/// Makes the rules of an instance, with the published ports of its guests, if they are missing; says whether they were.
+/// Makes the ruleset of an instance, with the published ports of its guests, if it is missing;
+/// returns whether it was.
 pub fn restore_rules(instance: u8) -> Result<bool, Error> {
     if table::is_there(instance)? {
         return Ok(false);
     }
-    table::ensure(&netlink::Socket::route()?, instance, dns::loopback_only())?;
+    table::ensure(&netlink::Socket::route()?, instance, dns::loopback_resolver())?;
     Ok(true)
 }
 

@@ -1,4 +1,4 @@
-//! The elements of an instance's nftables table: published ports, straight to the kernel.
+//! Published ports in an instance's nftables table: the elements of its maps and sets.
 
 use std::net::IpAddr;
 
@@ -41,34 +41,36 @@ pub fn publish(route: &Socket, network: &Network) -> Result<(), Error> {
     let netfilter = Socket::netfilter()?;
     let elements = Published::of(network).elements();
     match add(&netfilter, network.instance, &elements) {
-        // A guest that died without being detached had a port: `ports::check` has seen that no living one has it.
+        // Left by a guest that ended without being detached: `ports::check` has seen that no
+        // running guest publishes it.
         Err(Error::Kernel { errno: Errno::EXIST, .. }) => {
-            sweep(route, network.instance)?;
+            remove_stale(route, network.instance)?;
             add(&netfilter, network.instance, &elements)
         }
         added => added,
     }
 }
 
-/// Takes out of an instance's table what no interface of a guest asks for any more.
-pub fn sweep(route: &Socket, instance: u8) -> Result<(), Error> {
+/// Removes the elements that no interface of a guest asks for any more.
+pub fn remove_stale(route: &Socket, instance: u8) -> Result<(), Error> {
     let netfilter = Socket::netfilter()?;
-    // Every guest with published ports is in here: mostly there are none.
+    // Every guest with published ports is in this set; usually there is none.
     if elements(&netfilter, instance, "self_4")?.is_empty() {
         return Ok(());
     }
-    let mut there = Vec::new();
+    let mut present = Vec::new();
     for set in SETS {
-        there.extend(elements(&netfilter, instance, set)?);
+        present.extend(elements(&netfilter, instance, set)?);
     }
-    // Asked after the elements: a guest that is being attached has its interface before its elements.
+    // Read after the elements: a guest that is being attached has its interface before its
+    // elements.
     let wanted = wanted(route, instance)?;
-    for element in there.iter().filter(|element| !wanted.contains(element)) {
+    for element in present.iter().filter(|element| !wanted.contains(element)) {
         let deleted = netfilter.commit(|batch| {
             element.message(batch, Request::UnpublishPort, DELSETELEM, instance, false);
         });
         match deleted {
-            // Somebody else sweeps too.
+            // Another command removed it at the same time.
             Err(refused) if refused.errno != Errno::NOENT => return Err(refused.into()),
             _ => {}
         }
@@ -115,7 +117,8 @@ pub fn add(netfilter: &Socket, instance: u8, elements: &[Element]) -> Result<(),
     })?)
 }
 
-/// An element of one of the table's maps or sets, in the kernel's own form: every part padded to four bytes.
+/// An element of one of the table's maps or sets, as the kernel stores it: every part padded to
+/// four bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Element {
     set: &'static str,
@@ -169,7 +172,7 @@ fn padded_port(port: u16) -> [u8; 4] {
 }
 
 impl Published {
-    /// What the table holds for these ports.
+    /// The table's elements for these ports.
     fn elements(&self) -> Vec<Element> {
         let mut elements: Vec<Element> =
             self.ports.iter().flat_map(|port| self.of_port(port)).collect();

@@ -1,4 +1,4 @@
-//! Forwarding on the host, and quiet IPv6 on a guest's interface.
+//! Kernel settings of private networks: forwarding on the host, IPv6 discovery on `eth0`.
 
 use std::fs;
 use std::io;
@@ -10,8 +10,8 @@ use super::super::sysctl::{read, write};
 const IPV4: &str = "/proc/sys/net/ipv4/ip_forward";
 const IPV6: &str = "/proc/sys/net/ipv6/conf";
 
-/// Switches on forwarding where it is off.
-pub fn switch_on() -> Result<(), Error> {
+/// Turns on forwarding if it is off.
+pub fn enable() -> Result<(), Error> {
     if read(Path::new(IPV4))? == "0" {
         write(Path::new(IPV4), "1")?;
     }
@@ -27,22 +27,23 @@ pub fn switch_on() -> Result<(), Error> {
     }
 }
 
-/// A forwarding host ignores router advertisements, and drops the default route that it learned from one, unless an
-/// interface says 2 ("even when forwarding"). So whatever hears them now (1) is told 2 first. `default` is left alone:
-/// interfaces of guests are made from it, and a guest must not advertise routes to the host.
+/// A host that forwards ignores router advertisements and drops the default route that it learned
+/// from one, unless `accept_ra` of the interface is 2 ("even when forwarding"). So 1 becomes 2
+/// first. `default` is not changed: guests' interfaces inherit it, and a guest must not advertise
+/// routes to the host.
 fn keep_router_advertisements() -> Result<(), Error> {
     let conf = Path::new(IPV6);
-    let folders = fs::read_dir(conf).map_err(|source| Error::Setting {
+    let directories = fs::read_dir(conf).map_err(|source| Error::Setting {
         what: "read",
         path: conf.to_owned(),
         source,
     })?;
-    for folder in folders.flatten() {
-        if ["all", "default", "lo"].iter().any(|name| folder.file_name() == *name) {
+    for directory in directories.flatten() {
+        if ["all", "default", "lo"].iter().any(|name| directory.file_name() == *name) {
             continue;
         }
-        let path = folder.path().join("accept_ra");
-        // An interface may vanish while we look.
+        let path = directory.path().join("accept_ra");
+        // An interface may disappear meanwhile.
         if read(&path).is_ok_and(|value| value == "1") {
             let _ = write(&path, "2");
         }
@@ -50,9 +51,10 @@ fn keep_router_advertisements() -> Result<(), Error> {
     Ok(())
 }
 
-/// Duplicate address detection and solicitations off on an interface of the current network namespace: nobody else is
-/// on the wire, and the addresses come from us. A comfort only: without /proc the addresses are usable all the same.
-pub fn quiet_ipv6(interface: &str) {
+/// Turns off duplicate address detection and router solicitations on an interface of the current
+/// network namespace: nobody else is on the link, and Holm sets the addresses. Failing is no error:
+/// the addresses are usable in any case.
+pub fn disable_ipv6_discovery(interface: &str) {
     for setting in ["accept_dad", "accept_ra"] {
         let _ = fs::write(format!("{IPV6}/{interface}/{setting}"), "0");
     }

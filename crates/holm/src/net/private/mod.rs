@@ -1,25 +1,25 @@
-//! `net.mode = "private"`: a network namespace of its own, a routed veth pair, the ruleset, published
-//! ports.
+//! `net.mode = "private"`: a network namespace of its own, connected by a routed veth pair,
+//! protected by the ruleset, with published ports.
 //!
-//! What has to outlive a command is kept by the kernel with the veth pair: its group says that it is a
-//! guest's and whether other guests may talk to it, its alias holds the published ports. So the
-//! nftables table can be thrown away at any time and made again from the interfaces.
+//! The kernel keeps the records, on the host's end of the veth pair: its group tells that it
+//! belongs to a guest and whether that guest has peers, its alias holds the published ports. So the
+//! nftables table can be deleted at any time and made again from the interfaces.
 
 mod attach;
+mod complete;
 mod elements;
-mod foreign;
+mod foreign_chains;
 mod forwarding;
 mod lease;
 mod networkd;
 mod ruleset;
-mod settle;
 mod table;
 mod veth;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 pub use attach::{destroy, detach, has_rules, leftovers, restore_rules};
-pub use foreign::{Blocker, blockers};
+pub use foreign_chains::{Blocker, blockers};
 
 use super::dns;
 use super::error::Error;
@@ -34,8 +34,8 @@ impl Mode for Private {
         true
     }
 
-    fn settle(&self, network: &mut Network, settings: &Net) -> Result<(), Error> {
-        settle::settle(network, settings)
+    fn complete(&self, network: &mut Network, settings: &Net) -> Result<(), Error> {
+        complete::complete(network, settings)
     }
 
     fn attach(&self, network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {

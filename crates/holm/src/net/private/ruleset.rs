@@ -7,20 +7,24 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::net::Ipv4Addr;
 
-use crate::net::addresses::{GATEWAY_V4, GROUP_ALONE, GROUP_OPEN, host_prefix, pool};
+use crate::net::addresses::{GATEWAY_V4, GROUP_ISOLATED, GROUP_PEERS, host_prefix, pool};
 
 /// Name of an instance's table, of family `inet`.
 pub fn table(instance: u8) -> String {
     format!("holm-{instance}")
 }
 
-/// The rules of an instance. `resolver` is the host's loopback resolver when guests have to be led to it.
+/// The rules of an instance. `resolver` is the host's loopback resolver, if queries of guests have
+/// to be translated to it.
 pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     let mine = format!("\"{}*\"", host_prefix(instance));
     let (v4, v6) = pool(instance);
-    let guests = format!("{{ {GROUP_OPEN}, {GROUP_ALONE} }}");
+    let guests = format!("{{ {GROUP_PEERS}, {GROUP_ISOLATED} }}");
     let dns = resolver.map_or(String::new(), |resolver| {
-        format!("iifname {mine} ip daddr {GATEWAY_V4} meta l4proto {{ tcp, udp }} th dport 53 dnat ip to {resolver}")
+        format!(
+            "iifname {mine} ip daddr {GATEWAY_V4} meta l4proto {{ tcp, udp }} th dport 53 \
+             dnat ip to {resolver}"
+        )
     });
     format!(
         r#"
@@ -30,7 +34,7 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
   map tcp_udp_6_at {{ type ipv6_addr . inet_proto . inet_service : ipv6_addr . inet_service; }}
   set self_4 {{ type ipv4_addr . ipv4_addr; }}
   set self_6 {{ type ipv6_addr . ipv6_addr; }}
-  # Before connection tracking translates replies back, so that what really comes from a guest is seen.
+  # Before connection tracking translates replies back, to see the addresses that guests really use.
   chain from_guests {{
     type filter hook prerouting priority raw; policy accept;
     iifname {mine} goto one_guest
@@ -76,12 +80,12 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
   }}
   chain between {{
     type filter hook forward priority filter; policy accept;
-    iifname {mine} iifgroup {GROUP_ALONE} oifgroup {guests} goto alone
-    oifname {mine} oifgroup {GROUP_ALONE} iifgroup {guests} goto alone
+    iifname {mine} iifgroup {GROUP_ISOLATED} oifgroup {guests} goto isolated
+    oifname {mine} oifgroup {GROUP_ISOLATED} iifgroup {guests} goto isolated
     oifname {mine} iifgroup != {guests} ct state new ct status ! dnat ip daddr {v4}/16 drop
     oifname {mine} iifgroup != {guests} ct state new ct status ! dnat ip6 daddr {v6}/64 drop
   }}
-  chain alone {{
+  chain isolated {{
     ip saddr . ip daddr @self_4 accept
     ip6 saddr . ip6 daddr @self_6 accept
     drop
@@ -90,10 +94,10 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     )
 }
 
-/// What the mark of every Holm's rules begins with.
+/// The prefix of every mark, whichever version of Holm made it.
 pub const MARK: &str = "holm ";
 
-/// A mark of the rules' text, kept as the table's comment: other rules are replaced, equal ones left alone.
+/// A digest of the rules, kept as the table's comment: a table with another one is replaced.
 pub fn mark(rules: &str) -> String {
     let mut hasher = DefaultHasher::new();
     rules.hash(&mut hasher);

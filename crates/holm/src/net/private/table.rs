@@ -1,4 +1,4 @@
-//! An instance's nftables table: written once per boot by the `nft` program, and deleted.
+//! An instance's nftables table: loaded once per boot by the `nft` program, and deleted.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -35,12 +35,13 @@ fn is_current(netfilter: &Socket, instance: u8, mark: &str) -> Result<bool, Erro
     }
 }
 
-/// Whether the instance's table is there, of whichever Holm.
+/// Whether the instance's table is there, whichever version of Holm made it.
 pub fn is_there(instance: u8) -> Result<bool, Error> {
     is_current(&Socket::netfilter()?, instance, MARK)
 }
 
-/// Makes the instance's table where it is missing or different, with the published ports of all its guests.
+/// Makes the instance's table if it is missing or different, with the published ports of all its
+/// guests.
 pub fn ensure(route: &Socket, instance: u8, resolver: Option<Ipv4Addr>) -> Result<(), Error> {
     let rules = ruleset(instance, resolver);
     let mark = mark(&rules);
@@ -56,10 +57,12 @@ pub fn ensure(route: &Socket, instance: u8, resolver: Option<Ipv4Addr>) -> Resul
     run(
         &table,
         &format!(
-            "table inet {table}\ndelete table inet {table}\ntable inet {table} {{\n  comment \"{mark}\"{rules}}}\n"
+            "table inet {table}\ndelete table inet {table}\n\
+             table inet {table} {{\n  comment \"{mark}\"{rules}}}\n"
         ),
     )?;
-    // Guests that run already, after somebody flushed the rules or a newer Holm changed them.
+    // Of guests that run already, if somebody has flushed the ruleset or a newer Holm has changed
+    // it.
     add(&netfilter, instance, &wanted(route, instance)?)
 }
 
@@ -75,11 +78,11 @@ pub fn delete(instance: u8) -> Result<(), Error> {
     }
 }
 
-/// Serialises those who make an instance's table.
+/// Makes commands wait for each other that make an instance's table.
 fn lock(instance: u8) -> Result<File, Error> {
-    let folder = PathBuf::from(format!("/run/holm/{instance}"));
-    let path = folder.join("net.lock");
-    fs::create_dir_all(&folder)
+    let directory = PathBuf::from(format!("/run/holm/{instance}"));
+    let path = directory.join("net.lock");
+    fs::create_dir_all(&directory)
         .and_then(|()| File::create(&path))
         .and_then(|file| {
             flock(&file, FlockOperation::LockExclusive).map(|()| file).map_err(io::Error::from)
@@ -96,16 +99,16 @@ fn run(table: &str, script: &str) -> Result<(), Error> {
         .spawn()
         .map_err(Error::NftMissing)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A nft that ended early says why on its standard error.
+        // If nft ends early it says why on its standard error.
         let _ = stdin.write_all(script.as_bytes());
     }
     let output = child.wait_with_output().map_err(Error::NftMissing)?;
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     Err(Error::Nft {
         table: table.to_owned(),
-        said: said.lines().next().unwrap_or("nothing").to_owned(),
+        message: stderr.lines().next().unwrap_or("no message").to_owned(),
     })
 }

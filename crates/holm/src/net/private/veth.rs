@@ -1,4 +1,4 @@
-//! The veth pair of a private guest: its messages, on the host's side and inside.
+//! The netlink messages that make the veth pair of a private guest, on the host's side and inside.
 
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -18,14 +18,15 @@ use crate::net::uapi::{
 use crate::record::Network;
 
 impl Refused {
-    /// Whether the pair could not be made because its name or index is taken.
-    pub fn is_duplicate(self) -> bool {
+    /// Whether the pair could not be made because its name or index is in use.
+    pub fn is_in_use(self) -> bool {
         self.request == Request::CreatePair && matches!(self.errno, Errno::EXIST | Errno::BUSY)
     }
 }
 
-/// Turns off the kernel's own link-local address: ours is set explicitly, at once usable.
-fn no_generated_address(batch: &mut Batch, route_localnet: bool, v6: bool) {
+/// Settings of a link: no link-local address of the kernel's, since Holm sets one that is usable at
+/// once; and packets to and from 127.0.0.0/8 if they are wanted.
+fn set_link(batch: &mut Batch, route_localnet: bool, v6: bool) {
     const INET_CONF: u16 = 1;
     const ROUTE_LOCALNET: u16 = 26;
     const ADDR_GEN_MODE: u16 = 8;
@@ -46,7 +47,8 @@ fn no_generated_address(batch: &mut Batch, route_localnet: bool, v6: bool) {
     });
 }
 
-/// Makes the pair, the host's addresses on it and the routes to the guest, in one exchange with the kernel.
+/// Makes the pair, the host's addresses on it and the routes to the guest, in one exchange with the
+/// kernel.
 pub fn create(
     socket: &Socket,
     network: &Network,
@@ -81,7 +83,7 @@ pub fn create(
     if !network.publish.is_empty() {
         batch.text(IFLA_IFALIAS, &Published::of(network).alias());
     }
-    no_generated_address(&mut batch, route_localnet, network.guest_v6.is_some());
+    set_link(&mut batch, route_localnet, network.guest_v6.is_some());
     batch.message(Request::SwitchOnHostEnd, RTM_SETLINK, 0, &link::header(index, IFF_UP));
     add_address(&mut batch, Request::AddGatewayV4, index, network.gateway_v4.into(), 32);
     add_route(&mut batch, Request::RouteGuestV4, index, Some(network.guest_v4.into()), None);
@@ -92,12 +94,12 @@ pub fn create(
     socket.execute(&mut batch)
 }
 
-/// Addresses and routes of `eth0`, in the guest's namespace.
+/// Sets addresses and routes of `eth0`, in the guest's network namespace.
 pub fn configure(batch: &mut Batch, network: &Network) {
     let index = network.guest_index();
     if network.guest_v6.is_some() {
         batch.message(Request::SetUpEth0, RTM_SETLINK, 0, &link::header(index, 0));
-        no_generated_address(batch, false, true);
+        set_link(batch, false, true);
     }
     batch.message(Request::SwitchOnEth0, RTM_SETLINK, 0, &link::header(index, IFF_UP));
     let (gateway_v4, gateway_v6): (IpAddr, IpAddr) =

@@ -1,11 +1,12 @@
-//! Other programs' packet filters that stop guests' packets.
+//! Chains of other programs that drop guests' packets.
 //!
-//! An accept in one nftables table does not overrule a drop in another, and Holm never touches rules of others; so a
-//! forward chain with policy drop (Docker, ufw, firewalld) can only be found and named.
+//! An accept in one nftables table does not overrule a drop in another, and Holm does not change
+//! rules of others; so a forward chain with policy drop (Docker, ufw, firewalld) can only be
+//! reported.
 
 use std::process::Command;
 
-/// A chain of somebody else that drops forwarded packets unless one of its rules accepts them.
+/// A chain of another program that drops forwarded packets unless one of its rules accepts them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocker {
     /// Family and name of the table, `ip filter`.
@@ -18,24 +19,27 @@ impl Blocker {
     /// The command that lets guests' packets through.
     pub fn remedy(&self) -> String {
         let chain = if self.table == "ip filter" || self.table == "ip6 filter" {
-            // Docker keeps this chain for others' rules and jumps to it first.
+            // Docker has DOCKER-USER for rules of others, and evaluates it first.
             let tool = if self.table == "ip filter" { "iptables" } else { "ip6tables" };
             return format!(
-                "{tool} -I {} -i h+ -j ACCEPT; {tool} -I {0} -o h+ -j ACCEPT (with Docker: into DOCKER-USER)",
+                "{tool} -I {} -i h+ -j ACCEPT; {tool} -I {0} -o h+ -j ACCEPT \
+                 (with Docker: into DOCKER-USER)",
                 self.chain
             );
         } else {
             &self.chain
         };
         format!(
-            "nft insert rule {} {chain} iifname \"h*\" accept; nft insert rule {0} {chain} oifname \"h*\" accept",
+            "nft insert rule {} {chain} iifname \"h*\" accept; \
+             nft insert rule {0} {chain} oifname \"h*\" accept",
             self.table
         )
     }
 }
 
-/// Chains of others on this host that drop forwarded packets by policy, in tables without a word on guests' interfaces
-/// (`h*`). Runs `nft`: not for the start path. Rules of the older iptables-legacy are not seen.
+/// Chains of other programs that drop forwarded packets by policy, in tables that have no rule for
+/// guests' interfaces (`h*`). Runs `nft`: not for the way of a start. Rules of iptables-legacy are
+/// not seen.
 pub fn blockers() -> Vec<Blocker> {
     let mut found = parse(&nft(&["list", "chains"]));
     found.retain(|blocker| {
@@ -46,7 +50,7 @@ pub fn blockers() -> Vec<Blocker> {
     found
 }
 
-/// Without nft nothing is known; attaching a guest says that nft is missing.
+/// What nft prints; nothing if it is not installed, which attaching a guest reports.
 fn nft(args: &[&str]) -> String {
     let output = Command::new("nft").args(args).output();
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
@@ -73,7 +77,21 @@ mod tests {
 
     #[test]
     fn a_dropping_forward_chain_is_found() {
-        let text = "table ip filter {\n\tchain FORWARD {\n\t\ttype filter hook forward priority filter; policy drop;\n\t}\n\tchain INPUT {\n\t\ttype filter hook input priority filter; policy drop;\n\t}\n}\ntable inet holm-1 {\n\tchain between {\n\t\ttype filter hook forward priority filter; policy accept;\n\t}\n}\n";
+        let text = "\
+table ip filter {
+\tchain FORWARD {
+\t\ttype filter hook forward priority filter; policy drop;
+\t}
+\tchain INPUT {
+\t\ttype filter hook input priority filter; policy drop;
+\t}
+}
+table inet holm-1 {
+\tchain between {
+\t\ttype filter hook forward priority filter; policy accept;
+\t}
+}
+";
         assert_eq!(parse(text), [Blocker { table: "ip filter".into(), chain: "FORWARD".into() }]);
         assert!(parse(text)[0].remedy().contains("iptables -I FORWARD -i h+ -j ACCEPT"));
     }

@@ -1,4 +1,4 @@
-//! What the plan of a private guest needs from the host.
+//! The part of a private guest's plan that depends on the host.
 
 use super::super::error::Error;
 use super::super::netlink::Socket;
@@ -12,7 +12,7 @@ use crate::record::Network;
 const MTU_MIN: u32 = 1280;
 
 /// Adds MTU and published ports to a plan, and checks that the ports are free.
-pub fn settle(network: &mut Network, net: &Net) -> Result<(), Error> {
+pub fn complete(network: &mut Network, net: &Net) -> Result<(), Error> {
     network.publish.clone_from(&net.publish);
     let socket = Socket::route()?;
     network.mtu = route::uplink_mtu(&socket)?.unwrap_or(MTU_DEFAULT).clamp(MTU_MIN, 65535);
