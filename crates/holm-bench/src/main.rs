@@ -68,19 +68,21 @@ fn run(options: &Options) -> Result<bool, String> {
 }
 
 /// What a report begins with.
+const INTRODUCTION: &str = "\
+Times are those of whole processes, from before the fork until they were waited for. The rows of a
+table took turns, in another order each round; three rounds were not counted. A ratio is the median
+over pairs from the same round: compare ratios, not milliseconds of different tables.\n\n";
+
+/// What a report says about another build.
+const BEFORE: &str = "\
+Rows named `before` are another build of holm, with a Holm root of its own, which took its turn in
+the same rounds. `before : now` above 1 means that holm has become faster.\n\n";
+
 fn introduction(stage: &Stage, rounds: usize) -> String {
-    let compared = if stage.holms.len() > 1 {
-        "Rows named `before` are another build of holm, with a Holm root of its own, which took its \
-         turn in the same rounds; `before : now` above 1 means that holm has become faster.\n\n"
-    } else {
-        ""
-    };
+    let before = if stage.holms.len() > 1 { BEFORE } else { "" };
+    let machine = machine::describe(&stage.holms);
     format!(
-        "# What a start costs\n\n\
-         Written by `make bench` ({rounds} rounds). Times are those of whole processes, from before \
-         the fork\nuntil they were waited for. The rows of a table took turns, in another order \
-         each round; three\nrounds were not counted. A ratio is the median over pairs from the same \
-         round: compare ratios,\nnot milliseconds of different tables.\n\n{compared}{}",
-        machine::describe(&stage.holms)
+        "# What a start costs\n\nWritten by `make bench` ({rounds} rounds).\n{INTRODUCTION}\
+         {before}{machine}"
     )
 }

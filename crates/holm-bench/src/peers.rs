@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::json;
+
 use crate::rounds::Case;
 use crate::stage::{SHIFT, Stage};
 
@@ -98,13 +100,19 @@ fn find(program: &str) -> Option<String> {
 /// The same namespaces and ids as the others, from a bundle written here.
 pub fn runc(stage: &Stage, name: &str, command: &[&str]) -> Result<Vec<String>, String> {
     let bundle = stage.path(&format!("{name}-bundle"));
-    let ids = serde_json::json!([{ "containerID": 0, "hostID": SHIFT, "size": 65536 }]);
-    let mount = |at: &str, kind: &str, options: &[&str]| serde_json::json!({ "destination": at, "type": kind, "source": kind, "options": options });
+    let ids = json!([{ "containerID": 0, "hostID": SHIFT, "size": 65536 }]);
+    let mount = |at: &str, kind: &str, options: &[&str]| json!({ "destination": at, "type": kind, "source": kind, "options": options });
     let namespaces = ["pid", "mount", "uts", "ipc", "network", "user", "cgroup"]
-        .map(|kind| serde_json::json!({ "type": kind }));
-    let config = serde_json::json!({
+        .map(|kind| json!({ "type": kind }));
+    let config = json!({
         "ociVersion": "1.0.2",
-        "process": { "terminal": false, "user": { "uid": 0, "gid": 0 }, "args": command, "env": ["PATH=/bin"], "cwd": "/" },
+        "process": {
+            "terminal": false,
+            "user": { "uid": 0, "gid": 0 },
+            "args": command,
+            "env": ["PATH=/bin"],
+            "cwd": "/"
+        },
         "root": { "path": stage.path("minimal-shifted") },
         "hostname": name,
         "mounts": [
@@ -113,7 +121,12 @@ pub fn runc(stage: &Stage, name: &str, command: &[&str]) -> Result<Vec<String>, 
             mount("/dev/pts", "devpts", &["newinstance", "ptmxmode=0666"]),
             mount("/sys", "sysfs", &["ro"]),
         ],
-        "linux": { "uidMappings": ids, "gidMappings": ids, "cgroupsPath": format!("/{GROUP}/{name}"), "namespaces": namespaces },
+        "linux": {
+            "uidMappings": ids,
+            "gidMappings": ids,
+            "cgroupsPath": format!("/{GROUP}/{name}"),
+            "namespaces": namespaces
+        },
     });
     fs::create_dir_all(&bundle)
         .and_then(|()| fs::write(Path::new(&bundle).join("config.json"), config.to_string()))

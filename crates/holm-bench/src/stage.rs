@@ -23,7 +23,7 @@ const READY_UNIT: &str = "\
 [Unit]
 Description=Tell the benchmark how the boot ended
 [Service]
-ExecStart=/bin/sh -c 'systemctl is-system-running --wait >/bench/state; mv /bench/state /bench/ready'
+ExecStart=/bin/sh -c 'cd /bench; systemctl is-system-running --wait >state; mv state ready'
 [Install]
 WantedBy=multi-user.target
 ";

@@ -131,7 +131,8 @@ impl Drop for Running<'_> {
             let mut command = Command::new(&end[0]);
             let _ = command.args(&end[1..]).stdout(Stdio::null()).stderr(Stdio::null()).status();
         } else {
-            // A guest outlives a killed monitor, and uses up the inotify instances of the host's root.
+            // A guest outlives a killed monitor, and uses up the inotify instances of the host's
+            // root.
             let mut kill = Command::new("kill");
             kill.arg("-KILL").args(family(self.child.id()));
             let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();

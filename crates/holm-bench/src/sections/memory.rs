@@ -85,7 +85,8 @@ fn peer(case: &Case, messages: &Path) -> Result<(Private, String), String> {
     }
 }
 
-/// A peer in the foreground and its guest's processes, which not every peer takes along when it ends.
+/// A peer in the foreground and its guest's processes, which not every peer takes along when it
+/// ends.
 struct Running {
     child: Child,
     guest: Vec<i32>,

@@ -9,17 +9,20 @@ const NO_NETWORK: [&str; 2] = ["--set", "net.mode=none"];
 const PRIVATE: [&str; 2] = ["--set", "net.mode=private"];
 
 const ABOUT: &str = "\
-`/bin/true` (a static busybox), all namespaces, one command from fork to reaped. bubblewrap makes no
-cgroup, no id range, no overlay and no seccomp filter; LXC, runc and systemd-nspawn have id ranges of
-their own. LXC writes its id maps itself, also where newuidmap is installed, which would want a range
-for root in /etc/subuid. The floor is a C program that makes the namespaces, an overlay root and
-/proc, and nothing else. The prototype of Holm's way of starting took 1.07 to 1.2 of bubblewrap's
-time on this kind of machine.\n\n";
+`/bin/true` (a static busybox), all namespaces, one command from the fork until it was waited for.
+bubblewrap makes no cgroup, no id range, no overlay and no seccomp filter; LXC, runc and
+systemd-nspawn have id ranges of their own. LXC writes its id maps itself, also where newuidmap is
+installed, which accepts only ranges that /etc/subuid gives to root. The floor is a C program that
+makes the namespaces, an overlay root and /proc, and nothing else. The prototype of Holm's way of
+starting took 1.07 to 1.2 of bubblewrap's time on this kind of machine.\n\n";
+
+const LIMITED: &str = "
+With a limit on memory (256 MiB) and on CPU time (1 CPU), and with the private network:\n\n";
 
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     let mut text = ABOUT.to_owned();
     text += &table(&measure(&plain(stage)?, n), "holm run");
-    text += "\nWith a limit on memory (256 MiB) and on CPU time (1 CPU), and with the private network:\n\n";
+    text += LIMITED;
     text += &table(&measure(&limits_and_network(stage)?, n), "holm run");
     peers::clean_up(stage);
     Ok(text)

@@ -24,7 +24,8 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
         return Err("this holm prints no steps with HOLM_TRACE=1".to_owned());
     }
     let mut text = format!(
-        "`HOLM_TRACE=1 holm {}`, microseconds:\n\n| step | median | p10 | p90 |\n|---|---:|---:|---:|\n",
+        "`HOLM_TRACE=1 holm {}`, microseconds:\n\n\
+         | step | median | p10 | p90 |\n|---|---:|---:|---:|\n",
         COMMAND.join(" ")
     );
     for (step, samples) in now {

@@ -87,8 +87,8 @@ pub fn files(network: &Network) -> Files {
     of(network).files(network)
 }
 
-/// The responder's socket, on which a guest's DHCP, `DHCPv6` and router solicitations arrive; `None`
-/// for a mode without a responder. It offers [`Network::lease`].
+/// The responder's socket, on which a guest's DHCP, `DHCPv6` and router solicitations arrive;
+/// `None` for a mode without a responder. It offers [`Network::lease`].
 pub fn responder(network: &Network) -> Result<Option<OwnedFd>, Error> {
     of(network).responder(network)
 }
