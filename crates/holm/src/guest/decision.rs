@@ -73,7 +73,7 @@ impl Decision<'_> {
             rlimits: self.rlimits(),
             minimal: self.is_minimal(),
             notifies: self.kind().notifies(),
-            ephemeral: !self.layer.is_kept(),
+            one_command: !self.layer.is_kept(),
             stopping: false,
             stopping_until: None,
             adopted: None,

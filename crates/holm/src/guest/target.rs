@@ -22,7 +22,7 @@ impl<'a> Target<'a> {
                 Ok(Self::Kept(locked, running))
             }
             Err(missing @ Error::Pool(pool::Error::NoGuest { .. })) => match running(guest) {
-                Ok(found) if found.record.ephemeral && found.record.has_monitor() => {
+                Ok(found) if found.record.one_command && found.record.has_monitor() => {
                     Ok(Self::OneCommand(found))
                 }
                 _ => Err(missing),

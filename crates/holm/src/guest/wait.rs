@@ -21,7 +21,7 @@ pub fn wait(guest: &Guest<'_>, timeout: Option<Duration>) -> Result<LastRun> {
             return Err(Error::Timeout { name: name.clone(), what: "did not end", seconds, hint });
         }
         wait_for_clean_up(guest, monitor)?;
-        if running.record.ephemeral {
+        if running.record.one_command {
             return Ok(LastRun { ended: "unknown".to_owned(), at: now(), ..LastRun::default() });
         }
     }

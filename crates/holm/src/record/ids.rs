@@ -1,13 +1,13 @@
 use std::ops::Range;
 
-/// How many user ids a guest has: all that a 16-bit id can name.
+/// The length of an id range: all that a 16-bit id can name.
 pub const RANGE: u32 = 1 << 16;
 
-/// How many ranges a guest that runs containers of its own has: a distribution gives its users the
-/// ids from 100000 on, 65536 each, which must fit inside.
+/// How many such ranges a guest has that runs containers of its own: a distribution gives its users the
+/// subordinate ids from 100000 on, 65536 each, which must fit inside.
 pub(crate) const NESTED_RANGES: u32 = 4;
 
-/// The numbers by which the host tells a guest's processes, packets and files.
+/// A guest's context id and id range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Ids {
     /// The context id, unique in its root.
@@ -19,13 +19,13 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// The ids that context id `context` stands for.
+    /// The ids that belong to a context id.
     pub fn new(instance: u8, context: u32, nesting: bool) -> Self {
         let base = (u32::from(instance) << 26) + context * RANGE;
         Self { context, base, count: if nesting { NESTED_RANGES * RANGE } else { RANGE } }
     }
 
-    /// The context ids that it takes.
+    /// The context ids that the range covers.
     pub(crate) fn contexts(&self) -> Range<u32> {
         self.context..self.context + self.count / RANGE
     }

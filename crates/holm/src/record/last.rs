@@ -21,16 +21,16 @@ pub struct LastRun {
     pub restarts: u32,
     /// Whether a command asked for the end.
     pub asked: bool,
-    /// Why the start that was to follow came to nothing.
+    /// Why the start that was to follow failed.
     #[serde(default)]
     pub failure: Option<String>,
-    /// The start that is to follow. Whoever removes this calls it off.
+    /// The start that is to follow. Removing this cancels it.
     #[serde(default)]
     pub pending: Option<PendingRestart>,
 }
 
-/// A start that a monitor waits to make. Where another command was faster to note the end, the monitor has yet to look
-/// whether the guest's restart policy wants it.
+/// A start that a monitor waits to make. Where another command recorded the end of the run first, the monitor has yet
+/// to look whether the guest's restart policy asks for one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRestart {
     /// When, in seconds since 1970.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::ports;
 use crate::config::{NetMode, Publish};
 
-/// Everything that the network of one run of a guest is made from.
+/// The network of one run of a guest: everything that it is made from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
     /// Which network the guest has.
@@ -15,7 +15,7 @@ pub struct Network {
     pub instance: u8,
     /// The guest's context id.
     pub context: u32,
-    /// Name of the host's end, `hN-C`.
+    /// Name of the host's end of the veth pair, `hN-C`.
     pub host_if: String,
     /// The guest's address.
     pub guest_v4: Ipv4Addr,
@@ -25,12 +25,12 @@ pub struct Network {
     pub gateway_v4: Ipv4Addr,
     /// The guest's IPv6 gateway.
     pub gateway_v6: Ipv6Addr,
-    /// Largest packet, bytes.
+    /// MTU in bytes.
     pub mtu: u32,
-    /// Ports of the host that lead to the guest.
+    /// Published ports.
     #[serde(with = "ports::as_text")]
     pub publish: Vec<Publish>,
-    /// Other guests may talk to this one, and it to them.
+    /// Whether other guests and this one may reach each other.
     pub peers: bool,
     /// The guest's name servers.
     pub dns: Vec<IpAddr>,
@@ -45,8 +45,8 @@ enum Mode {
 }
 
 impl Network {
-    /// Interface index of the host's end. Fixed, so that one exchange with the kernel makes the pair and all that hangs on
-    /// it; and far above the indexes that kernels count up to, because CRIU restores a guest's interface with its index.
+    /// Interface index of the host's end. Fixed, so that one exchange with the kernel makes the pair and its addresses
+    /// and routes; and far above the indexes that kernels count up to, because CRIU restores a guest's interface with its index.
     pub(crate) fn host_index(&self) -> u32 {
         10_000_000 + u32::from(self.instance) * 100_000 + self.context
     }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::config::{Proto, Publish};
 
-/// The word of a protocol.
+/// The name of a protocol.
 pub fn proto_name(proto: Proto) -> &'static str {
     match proto {
         Proto::Tcp => "tcp",
@@ -12,7 +12,7 @@ pub fn proto_name(proto: Proto) -> &'static str {
     }
 }
 
-/// Writes ports with runs merged, separated by spaces.
+/// Writes ports, separated by spaces; consecutive ones become a range.
 pub fn encode(ports: &[Publish]) -> String {
     let mut sorted = ports.to_vec();
     sorted.sort_by_key(|port| (port.host_ip, proto_name(port.proto), port.host_port));
@@ -41,7 +41,7 @@ fn follows(one: &Publish, next: &Publish) -> bool {
         && one.guest_port.checked_add(1) == Some(next.guest_port)
 }
 
-/// Reads what [`encode`] wrote and passes over other words.
+/// Reads what [`encode`] wrote and skips anything else.
 pub fn decode(text: &str) -> Vec<Publish> {
     text.split(' ').filter_map(decode_run).flatten().collect()
 }

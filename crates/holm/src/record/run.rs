@@ -21,7 +21,7 @@ pub struct RunRecord {
     /// Its monitor's process id, or that of the `holm run` that waits for it.
     #[serde(rename = "monitor")]
     pub monitor_pid: i32,
-    /// The same of the monitor.
+    /// The inode of the monitor's pidfd.
     #[serde(default)]
     pub monitor_inode: u64,
     /// When it was started, in seconds since 1970.
@@ -40,24 +40,24 @@ pub struct RunRecord {
     pub stop_signal: Option<i32>,
     /// What its processes may do.
     pub security: Security,
-    /// The machine that its programs see.
+    /// The architecture that its programs see.
     pub arch: Arch,
     /// Resource limits of its processes, beyond the defaults.
     #[serde(default)]
     pub rlimits: BTreeMap<String, Rlimit>,
     /// Process 1 is Holm's own init, which keeps the console.
     pub minimal: bool,
-    /// Init says when the guest is up.
+    /// Init sends `READY=1` when the guest is ready.
     #[serde(default = "yes")]
     pub notifies: bool,
-    /// The guest has no folder: it is gone when it ends (`holm run`).
-    #[serde(default)]
-    pub ephemeral: bool,
+    /// It is a guest for one command (`holm run`): it has no directory, and is gone when it ends.
+    #[serde(rename = "ephemeral", default)]
+    pub one_command: bool,
     /// A command has asked it to end: its monitor does not start it again.
     #[serde(default)]
     pub stopping: bool,
-    /// Until when that holds, in seconds since the host booted: a command that was killed ends nothing. Without it for
-    /// good, as when the guest is being killed.
+    /// Until when that holds, in seconds since the host booted, as a command that was killed ends nothing; `None`: for
+    /// good.
     #[serde(default)]
     pub stopping_until: Option<u64>,
     /// A monitor was put in the place of one that died, at this time.
@@ -80,7 +80,7 @@ impl RunRecord {
     }
 }
 
-/// What guests did that were started before there were others.
+/// Guests that were started before the field was there had an init that notifies.
 fn yes() -> bool {
     true
 }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::config::NetMode;
 
-    /// As the version wrote it that introduced the last of these fields.
+    /// A record as the version wrote it that introduced the last of these fields.
     const STORED: &str = r#"{"pid":4242,"pid_inode":77,"monitor":4241,"monitor_inode":76,"started":1790000000,
         "started_boot":55,"base":"debian13","ids":{"context":3,"base":67305472,"count":65536},
         "net":{"mode":"private","instance":1,"context":3,"host_if":"h1-3","guest_v4":"10.97.0.3",
@@ -100,7 +100,7 @@ mod tests {
         "ephemeral":false,"stopping":false,"stopping_until":null,"adopted":null}"#;
 
     #[test]
-    fn what_a_running_guest_carries_is_read_and_written_by_the_same_names() {
+    fn the_stored_names_stay() {
         let record: RunRecord = serde_json::from_str(STORED).unwrap();
         assert_eq!((record.init_pid, record.init_inode), (4242, 77));
         assert_eq!((record.monitor_pid, record.monitor_inode), (4241, 76));

@@ -35,7 +35,7 @@ pub fn clean_up_noting(
     run: RunningGuest,
     note: impl FnOnce(LastRun) -> LastRun,
 ) -> Result<()> {
-    if run.record.ephemeral {
+    if run.record.one_command {
         return clean_up_one_command(guest, run);
     }
     let oom_kills = run.cgroup.oom_kills().unwrap_or(0);

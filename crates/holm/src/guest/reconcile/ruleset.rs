@@ -47,7 +47,7 @@ pub fn restore_ruleset(pool: &Pool, running: &[(&Name, &RunRecord)]) -> Option<R
 /// Whether a private guest runs in this network namespace and its start is over: one that is being started has its
 /// interface before its rules.
 fn needs_ruleset(guest: &Guest<'_>, record: &RunRecord) -> bool {
-    let started = if record.ephemeral {
+    let started = if record.one_command {
         now().saturating_sub(record.started) > MAKING
     } else {
         guest.try_lock().is_ok_and(|lock| lock.is_some())

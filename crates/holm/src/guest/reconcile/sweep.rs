@@ -48,7 +48,7 @@ pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
         record => record?,
     };
     let reachable = guest.run_dir().join(MONITOR_SOCKET).exists();
-    if record.as_ref().is_some_and(|it| it.has_monitor() && (it.ephemeral || reachable)) {
+    if record.as_ref().is_some_and(|it| it.has_monitor() && (it.one_command || reachable)) {
         return Ok(());
     }
     if guest.has_dir() {
