@@ -12,12 +12,12 @@ pub fn release(pool: Pool) -> Result<()> {
     if let Some((_, error)) = sweep(&pool)?.into_iter().next() {
         return Err(error);
     }
-    pool.keep_others_out()?;
+    pool.lock_exclusively()?;
     let running = pool.cgroup()?.guests()?;
     if !running.is_empty() {
         return Err(Error::StillRunning(running.join(", ")));
     }
     net::destroy_instance(pool.instance())?;
     pool.cgroup()?.remove()?;
-    Ok(pool.give_up_instance()?)
+    Ok(pool.release_instance()?)
 }

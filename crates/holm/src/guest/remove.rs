@@ -15,7 +15,7 @@ pub fn remove(guest: &Guest<'_>) -> Result<()> {
         return Err(Error::Protected(name.clone()));
     }
     require_at_rest(&locked, ", or use `holm rm --force`")?;
-    let ids = pool.read_ids(&guest.dir());
+    let ids = pool.recorded_ids(&guest.dir());
     let trash = pool.root().join("tmp").join(format!("rm-{name}-{}", std::process::id()));
     pool.make_tmp()?;
     move_to(&guest.dir(), &trash)?;

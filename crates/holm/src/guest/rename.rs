@@ -18,13 +18,13 @@ pub fn rename(guest: &Guest<'_>, name: &Name) -> Result<()> {
         return Err(Error::Exists(name.clone()));
     }
     // First: links of a guest that is not there are given up only when they are old.
-    let ids = pool.read_ids(&guest.dir());
+    let ids = pool.recorded_ids(&guest.dir());
     if let Some(ids) = ids {
-        pool.relabel_ids(ids, old, name)?;
+        pool.transfer_ids(ids, old, name)?;
     }
     if let Err(error) = move_to(&guest.dir(), &new.dir()) {
         if let Some(ids) = ids {
-            pool.relabel_ids(ids, name, old)?;
+            pool.transfer_ids(ids, name, old)?;
         }
         return Err(match error {
             Error::Failed(Failed { source, .. })

@@ -7,7 +7,7 @@ use super::decision::decide;
 use super::end_of_run::note_own_end;
 use super::error::{Error, Result};
 use super::handle::Guest;
-use super::ids::take_ids;
+use super::ids::allocate_ids;
 use super::remove::remove;
 use super::requirements::{check_filesystem, explain};
 use super::start;
@@ -29,7 +29,7 @@ pub fn run(guest: &Guest<'_>, config: Config) -> Result<Ended> {
         return Err(Error::Exists(guest.name().clone()));
     }
     check_filesystem(pool)?;
-    let ids = take_ids(guest, config.security.nesting, own_pid().unsigned_abs())?;
+    let ids = allocate_ids(guest, config.security.nesting, own_pid().unsigned_abs())?;
     step::done("ids");
     let attempt = decide(*guest, config, ids, Layer::Memory).and_then(Attempt::begin);
     let result = attempt.and_then(|attempt| {

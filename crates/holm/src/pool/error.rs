@@ -24,18 +24,18 @@ pub enum Error {
     /// All instance numbers are taken by other roots.
     #[error(
         "all {count} instance numbers are taken by other Holm roots, see {}; \
-         `holm --root ROOT release` gives the number of one that is no longer used back",
-        folder.display()
+         `holm --root ROOT release` frees the number of a root that is no longer used",
+        directory.display()
     )]
     NoInstance {
         /// Where they are kept.
-        folder: PathBuf,
+        directory: PathBuf,
         /// How many there are.
         count: u8,
     },
-    /// Another command works in the root.
+    /// Another command is running in the root.
     #[error(
-        "another holm command is at work in {}; try again when it has ended (ps -C holm shows it)",
+        "another holm command is running in {}; try again when it has ended (ps -C holm shows it)",
         root.display()
     )]
     InUse {
@@ -44,7 +44,7 @@ pub enum Error {
     },
     /// All context ids of this root are taken.
     #[error(
-        "no user id range is left: {count} guests have one each; \
+        "no id range is left: {count} guests have one each; \
          remove a guest (`holm rm`), or put new ones into another root (--root)"
     )]
     NoIds {
@@ -91,7 +91,7 @@ impl Coded for Error {
             }
             Self::InUse { root } => Details::new(Code::RootInUse)
                 .object(root.display())
-                .reason("another holm command is at work in it")
+                .reason("another holm command is running in it")
                 .remedy("try again when it has ended"),
             Self::NoIds { .. } => Details::new(Code::IdsExhausted)
                 .remedy("remove a guest, or put new ones into another root (--root)"),

@@ -8,14 +8,14 @@ use super::name::Name;
 
 /// Writes a file such that a reader sees the old text or the new, and a crash leaves one of them.
 pub fn write(path: &Path, text: &str) -> Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("/"));
+    let directory = path.parent().unwrap_or(Path::new("/"));
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = folder.join(format!(".{file_name}.{}", std::process::id()));
+    let new = directory.join(format!(".{file_name}.{}", std::process::id()));
     let store = || -> std::io::Result<()> {
         fs::write(&new, text)?;
         fs::File::open(&new)?.sync_all()?;
         fs::rename(&new, path)?;
-        fs::File::open(folder)?.sync_all()
+        fs::File::open(directory)?.sync_all()
     };
     store().map_err(|error| {
         let _ = fs::remove_file(&new);
@@ -39,8 +39,8 @@ pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
 }
 
 /// The names of what a directory holds, sorted; what cannot be a name is passed over.
-pub(super) fn names_in(folder: &Path) -> Result<Vec<Name>> {
-    let entries = fs::read_dir(folder).map_err(|error| Error::io("list", folder, error))?;
+pub(super) fn names_in(directory: &Path) -> Result<Vec<Name>> {
+    let entries = fs::read_dir(directory).map_err(|error| Error::io("list", directory, error))?;
     let mut names: Vec<Name> =
         entries.filter_map(|entry| Name::new(entry.ok()?.file_name().to_str()?).ok()).collect();
     names.sort();

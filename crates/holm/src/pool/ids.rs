@@ -11,35 +11,35 @@ use crate::record::{Ids, NESTED_RANGES, RANGE};
 pub const MAX_CONTEXT: u32 = 1023;
 
 impl Pool {
-    /// Gives a guest a context id, which stays its own until [`Pool::release_ids`]: the first free
+    /// Allocates a context id and its id range for a guest for one command, until [`Pool::release_ids`]: the first free
     /// one from `first` on.
     ///
-    /// Taking one is making a symbolic link in `ids/`: it succeeds for one guest only, and needs no
+    /// That is done by making a symbolic link in `ids/`, which succeeds for one guest only and needs no
     /// look at the others.
-    pub fn take_ids(&self, guest: &Name, nesting: bool, first: u32) -> Result<Ids> {
-        self.take(&format!("../run/{guest}"), nesting, first)
+    pub fn allocate_ids(&self, guest: &Name, nesting: bool, first: u32) -> Result<Ids> {
+        self.allocate(&format!("../run/{guest}"), nesting, first)
     }
 
-    /// The same for a guest that stays, whose lock the caller holds: ids that were taken for it before,
-    /// by a command that was killed, are its own.
-    pub fn keep_ids(&self, guest: &Name, nesting: bool) -> Result<Ids> {
-        self.take(&format!("../guests/{guest}"), nesting, 1)
+    /// The same for a guest with a directory, which is locked: ids that a command allocated for it that was killed are its
+    /// own.
+    pub fn allocate_kept_ids(&self, guest: &Name, nesting: bool) -> Result<Ids> {
+        self.allocate(&format!("../guests/{guest}"), nesting, 1)
     }
 
-    fn take(&self, owner: &str, nesting: bool, first: u32) -> Result<Ids> {
+    fn allocate(&self, owner: &str, nesting: bool, first: u32) -> Result<Ids> {
         let width = if nesting { NESTED_RANGES } else { 1 };
         let last = MAX_CONTEXT + 1 - width;
         let first = (first.max(1) - 1) % last + 1;
         for context in (first..=last).chain(1..first) {
-            if self.take_contexts(owner, context, width)? {
+            if self.allocate_contexts(owner, context, width)? {
                 return Ok(Ids::new(self.instance(), context, nesting));
             }
         }
         Err(Error::NoIds { count: MAX_CONTEXT as usize })
     }
 
-    /// Takes `width` context ids from `first` on, all or none.
-    fn take_contexts(&self, owner: &str, first: u32, width: u32) -> Result<bool> {
+    /// Allocates `width` context ids from `first` on, all or none.
+    fn allocate_contexts(&self, owner: &str, first: u32, width: u32) -> Result<bool> {
         for id in first..first + width {
             let link = self.id_link(id);
             match symlink(owner, &link) {
@@ -58,7 +58,7 @@ impl Pool {
         Ok(true)
     }
 
-    /// Gives ids of `owner` back, but for those in `kept`. What is another's by now stays.
+    /// Releases ids of `owner`, but for those in `kept`. What is another guest's by now stays.
     pub fn release_ids(&self, owner: &Name, ids: Ids, kept: Option<Ids>) {
         let kept = kept.map_or(0..0, |kept| kept.contexts());
         for id in ids.contexts().filter(|id| !kept.contains(id) && self.owns(owner, *id)) {
@@ -66,9 +66,9 @@ impl Pool {
         }
     }
 
-    /// Whether all these ids are taken for `owner`. A guest's own note of them may be older than somebody else's right
-    /// to them: whoever writes it may be killed on the way.
-    pub fn own_ids(&self, owner: &Name, ids: Ids) -> bool {
+    /// Whether all these ids are allocated to `owner`. A guest's file `id` may name ids that are another guest's by now:
+    /// whoever writes it may be killed on the way.
+    pub fn owns_ids(&self, owner: &Name, ids: Ids) -> bool {
         ids.contexts().all(|id| self.owns(owner, id))
     }
 
@@ -77,16 +77,16 @@ impl Pool {
         link.is_ok_and(|link| link.file_name().is_some_and(|name| name == owner.as_str()))
     }
 
-    /// The ids that the guest in `folder` has noted as its own, if it has.
-    pub fn read_ids(&self, folder: &Path) -> Option<Ids> {
-        let text = fs::read_to_string(folder.join("id")).ok()?;
+    /// The ids that the file `id` in a guest's directory names.
+    pub fn recorded_ids(&self, directory: &Path) -> Option<Ids> {
+        let text = fs::read_to_string(directory.join("id")).ok()?;
         let (context, count) = text.trim().split_once(' ')?;
         let nesting = count.parse::<u32>().ok()? > RANGE;
         Some(Ids::new(self.instance(), context.parse().ok()?, nesting))
     }
 
-    /// Makes the links of a guest's ids name `owner`, its new name.
-    pub fn relabel_ids(&self, ids: Ids, guest: &Name, owner: &Name) -> Result<()> {
+    /// Transfers a guest's ids to `owner`, its new name.
+    pub fn transfer_ids(&self, ids: Ids, guest: &Name, owner: &Name) -> Result<()> {
         for id in ids.contexts().filter(|id| self.owns(guest, *id)) {
             let (link, new) = (self.id_link(id), self.root().join("ids").join(format!(".{id}")));
             drop(fs::remove_file(&new));
@@ -97,10 +97,11 @@ impl Pool {
         Ok(())
     }
 
-    /// Every context id that is taken, with the guest that has it.
-    pub fn taken_ids(&self) -> Result<Vec<(u32, Name)>> {
-        let folder = self.root().join("ids");
-        let entries = fs::read_dir(&folder).map_err(|error| Error::io("list", &folder, error))?;
+    /// Every context id that is allocated, with the guest that has it.
+    pub fn allocated_ids(&self) -> Result<Vec<(u32, Name)>> {
+        let directory = self.root().join("ids");
+        let entries =
+            fs::read_dir(&directory).map_err(|error| Error::io("list", &directory, error))?;
         let taken = entries.filter_map(|entry| {
             let entry = entry.ok()?;
             let owner = fs::read_link(entry.path()).ok()?;
@@ -110,8 +111,8 @@ impl Pool {
         Ok(taken.collect())
     }
 
-    /// Gives an id back whose guest does not exist, unless it was taken in the last `seconds`: then
-    /// its guest may be in the making.
+    /// Releases an id whose guest does not exist, unless it was allocated in the last `seconds`: then
+    /// its guest may be about to be made.
     pub fn release_stale_id(&self, context: u32, seconds: u64) {
         let link = self.id_link(context);
         let age =

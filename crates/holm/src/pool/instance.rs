@@ -17,29 +17,29 @@ pub(super) const RUN: &str = "/run/holm";
 /// distributions give to users and the one that systemd sets aside (from `0x7000_0000`).
 pub const INSTANCES: u8 = 27;
 
-/// The file of a root in which its number is kept.
-const KEPT: &str = "instance";
+/// The file of a root in which its number is stored.
+const STORED: &str = "instance";
 
 /// Finds the root's instance number, or takes a free one.
 ///
 /// A number is taken by making a symbolic link, which succeeds for one process only. The number is
-/// also kept in the root, so that it is the same after a reboot of the host unless it was taken since.
+/// also stored in the root, so that it is the same after a reboot of the host unless it was taken since.
 pub fn of(root: &Path) -> Result<u8> {
     let instances = Path::new(RUN).join("instances");
     let holds = |number: &u8| {
         fs::read_link(instances.join(number.to_string())).is_ok_and(|target| target == root)
     };
-    if let Some(number) = kept(root).filter(holds) {
+    if let Some(number) = stored(root).filter(holds) {
         return Ok(number);
     }
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o755)
         .create(&instances)
-        .map_err(|error| Error::io("make the folder", &instances, error))?;
-    let _lock = Lock::folder(&instances)?;
-    // Only now: it may have been given up, or taken, meanwhile.
-    let known = kept(root);
+        .map_err(|error| Error::io("make the directory", &instances, error))?;
+    let _lock = Lock::directory(&instances)?;
+    // Only now: it may have been released, or taken, meanwhile.
+    let known = stored(root);
     if let Some(number) = known.filter(holds) {
         return Ok(number);
     }
@@ -55,18 +55,18 @@ pub fn of(root: &Path) -> Result<u8> {
         symlink(root, &link).map_err(|error| Error::io("make the link", &link, error))?;
         // The first command after each boot comes by here: it needs no room on the disk.
         if known != Some(number) {
-            write(&root.join(KEPT), &format!("{number}\n"))?;
+            write(&root.join(STORED), &format!("{number}\n"))?;
         }
         return Ok(number);
     }
-    Err(Error::NoInstance { folder: instances, count: INSTANCES })
+    Err(Error::NoInstance { directory: instances, count: INSTANCES })
 }
 
-/// Gives a root's number up, here and in the root: another may have it when this one is used again.
-pub(super) fn give_up(root: &Path, number: u8) -> Result<()> {
+/// Releases a root's number, here and in the root: another may have it when this one is used again.
+pub(super) fn release(root: &Path, number: u8) -> Result<()> {
     let instances = Path::new(RUN).join("instances");
-    let _lock = Lock::folder(&instances)?;
-    for path in [root.join(KEPT), instances.join(number.to_string())] {
+    let _lock = Lock::directory(&instances)?;
+    for path in [root.join(STORED), instances.join(number.to_string())] {
         match fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("remove", &path, error));
@@ -83,12 +83,12 @@ pub fn group(root: &Path, instance: u8) -> String {
 }
 
 /// The number that a root had last.
-fn kept(root: &Path) -> Option<u8> {
-    fs::read_to_string(root.join(KEPT)).ok()?.trim().parse().ok()
+fn stored(root: &Path) -> Option<u8> {
+    fs::read_to_string(root.join(STORED)).ok()?.trim().parse().ok()
 }
 
-/// Whether guests run under a number that no link names: their root has yet to find it again after /run was wiped. Who
-/// took it would take them for its own, and end them.
+/// Whether guests run under a number that no link names: their root has yet to find it again after /run was wiped. A
+/// root that took the number would take those guests for its own, and end them.
 fn has_guests(number: u8) -> bool {
     // Without control groups there are no guests.
     let Ok(layout) = Layout::probe() else { return false };
@@ -101,5 +101,5 @@ fn has_guests(number: u8) -> bool {
         pool.guests().unwrap_or_default().iter().any(lives)
     };
     let default = Path::new(DEFAULT_ROOT);
-    run(Path::new("any other")) || (kept(default) == Some(number) && run(default))
+    run(Path::new("any other")) || (stored(default) == Some(number) && run(default))
 }

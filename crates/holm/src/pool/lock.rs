@@ -12,18 +12,18 @@ use super::error::{Error, Result};
 pub struct Lock(File);
 
 impl Lock {
-    /// Locks a folder.
-    pub(super) fn folder(path: &Path) -> Result<Self> {
+    /// Locks a directory.
+    pub(super) fn directory(path: &Path) -> Result<Self> {
         Self::take(path, File::open(path), FlockOperation::LockExclusive)
     }
 
-    /// Locks a folder together with all others who share it.
+    /// Locks a directory, shared with others who do the same.
     pub(crate) fn shared(path: &Path) -> Result<Self> {
         Self::take(path, File::open(path), FlockOperation::LockShared)
     }
 
-    /// Whether nobody shares the lock any more, and from now on nobody does.
-    pub(super) fn is_alone(&self) -> bool {
+    /// Makes a shared lock exclusive; says whether that was possible: not while others share it.
+    pub(super) fn try_exclusive(&self) -> bool {
         flock(&self.0, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
 
@@ -34,8 +34,8 @@ impl Lock {
         Self::take(path, options.open(path), FlockOperation::LockExclusive)
     }
 
-    /// Locks a folder unless another process has it locked.
-    pub(super) fn try_folder(path: &Path) -> Result<Option<Self>> {
+    /// Locks a directory unless another process has it locked.
+    pub(super) fn try_directory(path: &Path) -> Result<Option<Self>> {
         let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self(file))),
@@ -44,7 +44,7 @@ impl Lock {
         }
     }
 
-    /// Whether the folder that is locked still has this path: it may have been moved away while its
+    /// Whether the directory that is locked still has this path: it may have been moved away while its
     /// lock was waited for.
     pub(crate) fn is_of(&self, path: &Path) -> bool {
         let identity = |data: &std::fs::Metadata| (data.dev(), data.ino());

@@ -17,9 +17,9 @@ pub struct Pool {
     root: PathBuf,
     run: PathBuf,
     instance: u8,
-    // Nobody gives the root's number up while a command goes by it.
-    in_use: Arc<Lock>,
-    hear: Option<fn(&str)>,
+    // Shared: nobody releases the root's instance number while a command uses it.
+    lock: Arc<Lock>,
+    notices: Option<fn(&str)>,
     cgroup: OnceLock<PoolCgroup>,
 }
 
@@ -34,71 +34,75 @@ impl Pool {
         if !root.join("stage/root").is_dir() {
             create(&root)?;
         }
-        let in_use = Arc::new(Lock::shared(&root)?);
+        let lock = Arc::new(Lock::shared(&root)?);
         let instance = instance::of(&root)?;
         let run = Path::new(RUN).join(instance.to_string());
-        Ok(Self { root, run, instance, in_use, hear: None, cgroup: OnceLock::new() })
+        Ok(Self { root, run, instance, lock, notices: None, cgroup: OnceLock::new() })
     }
 
-    /// The same root; `hear` is told in a sentence, as it happens, what a command puts right on its way.
+    /// The same root; `notices` is called with a sentence for everything that a command repairs on its way.
     #[must_use]
-    pub fn heard_by(self, hear: fn(&str)) -> Self {
-        Self { hear: Some(hear), ..self }
+    pub fn with_notices(self, notices: fn(&str)) -> Self {
+        Self { notices: Some(notices), ..self }
     }
 
-    /// Tells whoever uses this root of something that was put right.
-    pub(crate) fn tell(&self, sentence: &str) {
-        if let Some(hear) = self.hear {
-            hear(sentence);
+    /// Gives notice of something that was repaired.
+    pub(crate) fn notify(&self, sentence: &str) {
+        if let Some(notices) = self.notices {
+            notices(sentence);
         }
     }
 
-    /// Keeps all other commands out of the root until this one ends; an error if one is at work.
-    pub fn keep_others_out(&self) -> Result<()> {
-        if self.in_use.is_alone() { Ok(()) } else { Err(Error::InUse { root: self.root.clone() }) }
+    /// Locks the root exclusively until this command ends; an error if another one is running in it.
+    pub fn lock_exclusively(&self) -> Result<()> {
+        if self.lock.try_exclusive() {
+            Ok(())
+        } else {
+            Err(Error::InUse { root: self.root.clone() })
+        }
     }
 
-    /// Gives the instance number back, for another root to take. The next command takes one anew.
-    pub fn give_up_instance(self) -> Result<()> {
+    /// Releases the instance number, for another root to take. The next command takes one again.
+    pub fn release_instance(self) -> Result<()> {
         match fs::remove_dir_all(&self.run) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(Error::io("remove", &self.run, error))
             }
-            _ => instance::give_up(&self.root, self.instance),
+            _ => instance::release(&self.root, self.instance),
         }
     }
 
-    /// The root's folder.
+    /// The root's directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// What tells this root's user ids, addresses, interfaces and tables from another root's.
+    /// The instance number: what tells this root's user ids, addresses, interfaces and tables from another root's.
     pub fn instance(&self) -> u8 {
         self.instance
     }
 
-    /// The folder of shared file bodies.
+    /// The directory of objects.
     pub fn objects_dir(&self) -> PathBuf {
         self.root.join("objects")
     }
 
-    /// The folder of a base.
+    /// The directory of a base.
     pub fn base_dir(&self, base: &Name) -> PathBuf {
         self.root.join("bases").join(base.as_str())
     }
 
-    /// The folder of a guest.
+    /// The directory of a guest.
     pub fn guest_dir(&self, guest: &Name) -> PathBuf {
         self.root.join("guests").join(guest.as_str())
     }
 
-    /// The folder of a guest's sockets.
+    /// The directory of a guest's sockets.
     pub fn guest_run_dir(&self, guest: &Name) -> PathBuf {
         self.run.join("guests").join(guest.as_str())
     }
 
-    /// An empty folder to mount on, in a mount namespace of one's own.
+    /// An empty directory to mount on, in a private mount namespace.
     pub fn stage(&self, what: &str) -> PathBuf {
         self.root.join("stage").join(what)
     }
@@ -127,7 +131,7 @@ impl Pool {
     pub fn lock_guest(&self, guest: &Name) -> Result<Lock> {
         let dir = self.guest_dir(guest);
         loop {
-            match Lock::folder(&dir) {
+            match Lock::directory(&dir) {
                 Ok(lock) if !lock.is_of(&dir) => {}
                 Err(Error::Failed(Failed { source, .. }))
                     if source.kind() == std::io::ErrorKind::NotFound =>
@@ -142,7 +146,7 @@ impl Pool {
     /// Locks a guest unless another process has it locked.
     pub fn try_lock_guest(&self, guest: &Name) -> Result<Option<Lock>> {
         let dir = self.guest_dir(guest);
-        Ok(Lock::try_folder(&dir)?.filter(|lock| lock.is_of(&dir)))
+        Ok(Lock::try_directory(&dir)?.filter(|lock| lock.is_of(&dir)))
     }
 
     /// Takes the lock on something of the whole root; waits while another process has it.
@@ -151,19 +155,19 @@ impl Pool {
     }
 }
 
-/// Makes the folders of a root, those that are missing.
+/// Makes the directories of a root that are missing.
 fn create(root: &Path) -> Result<PathBuf> {
     let make = |dir: &Path, mode: u32| {
         fs::DirBuilder::new()
             .recursive(true)
             .mode(mode)
             .create(dir)
-            .map_err(|error| Error::io("make the folder", dir, error))
+            .map_err(|error| Error::io("make the directory", dir, error))
     };
     make(root, 0o700)?;
-    let folders = ["objects", "bases", "guests", "ids", "lock", "stage/image", "stage/objects"];
-    for folder in folders.into_iter().chain(["stage/disk", "stage/root"]) {
-        make(&root.join(folder), 0o755)?;
+    let directories = ["objects", "bases", "guests", "ids", "lock", "stage/image", "stage/objects"];
+    for directory in directories.into_iter().chain(["stage/disk", "stage/root"]) {
+        make(&root.join(directory), 0o755)?;
     }
     fs::canonicalize(root).map_err(|error| Error::io("open the Holm root", root, error))
 }

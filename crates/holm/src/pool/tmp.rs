@@ -9,19 +9,19 @@ use super::files::remove_tree;
 use super::root::Pool;
 
 impl Pool {
-    /// Makes the folder of what is being made or removed.
+    /// Makes the directory of what is being made or removed.
     pub fn make_tmp(&self) -> Result<()> {
         let tmp = self.root().join("tmp");
         match fs::DirBuilder::new().mode(0o700).create(&tmp) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                Err(Error::io("make the folder", &tmp, error))
+                Err(Error::io("make the directory", &tmp, error))
             }
             _ => Ok(()),
         }
     }
 
-    /// Removes what makers and removers of guests that were killed have left in `tmp/`. Their names end in their
-    /// process ids.
+    /// Removes what commands that were killed have left in `tmp/`: the names end in the process ids of those who made
+    /// them.
     pub fn clean_tmp(&self) {
         let Ok(entries) = fs::read_dir(self.root().join("tmp")) else { return };
         for path in entries.flatten().map(|entry| entry.path()) {

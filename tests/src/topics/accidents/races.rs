@@ -189,7 +189,7 @@ fn release_against_run(sandbox: &mut Sandbox) {
         let [release, run] = both(sandbox, &["release"], &run);
         run.ok();
         if !release.status.success() {
-            release.refused(&["at work"]);
+            release.refused(&["is running in"]);
         }
     }
     sandbox.holm(&["release"]).ok();

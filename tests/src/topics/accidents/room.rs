@@ -25,7 +25,7 @@ fn no_user_ids_left(sandbox: &mut Sandbox) {
     std::fs::create_dir(&many).expect("the guest that has them all");
     let ids = take_all_ids(sandbox, "../guests/many");
     changes_nothing(sandbox, |sandbox| {
-        let words = ["no user id range is left", "1023", "holm rm", "--root"];
+        let words = ["no id range is left", "1023", "holm rm", "--root"];
         sandbox.holm(&["create", "box", "--base", "busybox"]).refused(&words);
         sandbox.holm(&["run", "--base", "busybox", "--", "true"]).refused(&words);
     });

@@ -66,7 +66,7 @@ pub fn clean_up_one_command(guest: &Guest<'_>, run: RunningGuest) -> Result<()> 
 /// Removes what is left of a guest without living processes and without a record.
 pub fn remove_unrecorded(guest: &LockedGuest<'_>, cgroup: GuestCgroup) -> Result<()> {
     let (pool, name) = (guest.pool(), guest.name());
-    if let Some(ids) = pool.read_ids(&guest.dir()).filter(|ids| pool.own_ids(name, *ids)) {
+    if let Some(ids) = pool.recorded_ids(&guest.dir()).filter(|ids| pool.owns_ids(name, *ids)) {
         net::detach_unrecorded(pool.instance(), ids.context)?;
     }
     Ok(cgroup.remove()?)

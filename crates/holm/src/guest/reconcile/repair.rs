@@ -33,7 +33,7 @@ pub fn reconcile(guest: &LockedGuest<'_>) -> Result<Option<RunningGuest>> {
         adopt(guest, &mut found)?;
         let why = if has_monitor { " that could be reached" } else { ", it was killed" };
         let name = guest.name();
-        guest.pool().tell(&format!("guest {name} had no monitor{why}; a new one watches it now"));
+        guest.pool().notify(&format!("guest {name} had no monitor{why}; a new one watches it now"));
     }
     Ok(Some(found))
 }

@@ -19,7 +19,7 @@ const MAKING: u64 = 10;
 ///
 /// Looks at every control group and id of the root: for commands that do so anyway.
 pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
-    let taken = pool.taken_ids()?;
+    let taken = pool.allocated_ids()?;
     let groups = || -> Result<Vec<String>> { Ok(pool.cgroup()?.guests()?) };
     let names = groups()?.into_iter().filter_map(|name| Name::new(&name).ok());
     let broken = names.filter_map(|name| {
