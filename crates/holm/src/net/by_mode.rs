@@ -6,7 +6,7 @@ use super::dns;
 use super::error::Error;
 use super::host::Host;
 use super::mode::{Files, Mode};
-use super::none::None;
+use super::none::NoNetwork;
 use super::plan::addresses;
 use super::private::{self, Private};
 use crate::config::{Net, NetMode};
@@ -15,7 +15,7 @@ use crate::record::Network;
 fn of(network: &Network) -> &'static dyn Mode {
     match network.mode {
         NetMode::Private => &Private,
-        NetMode::None => &None,
+        NetMode::None => &NoNetwork,
         NetMode::Host => &Host,
     }
 }

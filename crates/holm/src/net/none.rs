@@ -3,9 +3,9 @@
 use super::mode::{Files, Mode};
 use crate::record::Network;
 
-pub struct None;
+pub struct NoNetwork;
 
-impl Mode for None {
+impl Mode for NoNetwork {
     fn files(&self, _: &Network) -> Files {
         Files::default()
     }

@@ -19,7 +19,7 @@ pub struct RulesetNotice {
 pub fn restore_ruleset(pool: &Pool, running: &[(&Name, &RunRecord)]) -> Option<RulesetNotice> {
     let is_private = |record: &RunRecord| net::has_veth(&record.network);
     if !running.iter().any(|(_, record)| is_private(record))
-        || net::has_rules(pool.instance()).unwrap_or(true)
+        || net::has_ruleset(pool.instance()).unwrap_or(true)
     {
         return None;
     }
@@ -30,7 +30,7 @@ pub fn restore_ruleset(pool: &Pool, running: &[(&Name, &RunRecord)]) -> Option<R
     if guests.is_empty() {
         return None;
     }
-    let text = match net::restore_rules(pool.instance()) {
+    let text = match net::restore_ruleset(pool.instance()) {
         // Another command was faster, and says so.
         Ok(false) => return None,
         Ok(true) => "the packet filter's rules had been flushed, and are there again; until now \

@@ -84,13 +84,13 @@ pub fn destroy(instance: u8) -> Result<(), Error> {
 }
 
 /// Whether the ruleset of an instance is there.
-pub fn has_rules(instance: u8) -> Result<bool, Error> {
+pub fn has_ruleset(instance: u8) -> Result<bool, Error> {
     table::is_there(instance)
 }
 
 /// Makes the ruleset of an instance, with the published ports of its guests, if it is missing;
 /// returns whether it was.
-pub fn restore_rules(instance: u8) -> Result<bool, Error> {
+pub fn restore_ruleset(instance: u8) -> Result<bool, Error> {
     if table::is_there(instance)? {
         return Ok(false);
     }
