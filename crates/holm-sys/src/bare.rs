@@ -16,6 +16,9 @@ pub use process::{
 pub use signal::{Signal, arm_timer, block_all_signals, catch, unblock_all_signals, wait};
 
 /// Makes `$main`, a `fn(Args, Inherited) -> i32`, the program's entry, and a panic its end.
+///
+/// The program opens files close-on-exec: [`Inherited`](bare::Inherited) knows by that what is its
+/// own.
 #[macro_export]
 macro_rules! entry {
     ($main:path) => {

@@ -12,7 +12,8 @@ unsafe extern "C" {
     static mut environ: *const *const c_char;
 }
 
-/// Runs `program` in this process, called with `arguments` in the environment `env`, and ends with its status.
+/// Runs `program` in this process, called with `arguments` in the environment `env`, and ends with
+/// its status.
 ///
 /// What an exec would do is done: descriptors from 3 on are closed, and nothing of the caller's can
 /// be seen from outside, neither its command line nor, for whoever lacks `CAP_SYS_PTRACE` in the
@@ -23,6 +24,9 @@ pub fn run_without_exec(
     env: &[CString],
     program: fn(Args, Inherited) -> i32,
 ) -> io::Error {
+    if let Err(error) = crate::process::check_single_threaded() {
+        return error;
+    }
     // SAFETY: takes no pointer. A process that may not be dumped may not be traced by its own user
     // either.
     if unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) } < 0 {
@@ -35,7 +39,7 @@ pub fn run_without_exec(
     };
     let (args, env) = (leak(arguments), leak(env));
     let count = i32::try_from(arguments.len()).unwrap_or(i32::MAX);
-    // SAFETY: a new child has one thread, so nobody reads the environment meanwhile; strings and
+    // SAFETY: there is one thread, so nobody reads the environment meanwhile; strings and
     // arrays live as long as the process.
     let args = unsafe {
         environ = env.as_ptr();

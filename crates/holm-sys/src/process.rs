@@ -89,7 +89,7 @@ pub fn clone(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Clon
 }
 
 /// An error if the calling process has several threads, or shares its memory with another.
-fn check_single_threaded() -> io::Result<()> {
+pub(crate) fn check_single_threaded() -> io::Result<()> {
     // SAFETY: without effect in a process with one thread, refused in others (unshare(2)): a check
     // that takes one short system call, and no /proc.
     match unsafe { libc::unshare(libc::CLONE_THREAD) } {
@@ -157,8 +157,8 @@ pub fn set_fs_ids(uid: u32, gid: u32) {
     }
 }
 
-/// Schedules this process, and those that it will make, like any other: `SCHED_OTHER`, and disks in
-/// the order of its niceness. Where that is refused, things stay as they are.
+/// Schedules this process, and its future children, like any other: `SCHED_OTHER`, and an I/O
+/// priority that follows the nice value. Where that is refused, things stay as they are.
 pub fn ordinary_scheduling() {
     // SAFETY: `sched_param` is plain data for which zero is valid, read during the call; the other
     // call takes numbers.
@@ -169,7 +169,8 @@ pub fn ordinary_scheduling() {
     }
 }
 
-/// The same if it is scheduled before any other, on a CPU or on disks (`chrt -f`, `ionice -c 1`).
+/// Does the same if this process has real-time priority, on CPUs or on disks (`chrt -f`,
+/// `ionice -c 1`).
 pub fn leave_real_time() {
     // SAFETY: both calls take numbers only and ask for this process's own.
     let (policy, io) = unsafe {
@@ -200,8 +201,8 @@ pub fn personality_32_bit() -> io::Result<()> {
     check(unsafe { libc::personality(PER_LINUX32) })
 }
 
-/// Replaces the program by the file at `path` of the directory `dir` (or by `dir` itself, if `path` is
-/// empty). Returns only if that fails.
+/// Replaces the program by the file at `path` of the directory `dir` (or by `dir` itself, if `path`
+/// is empty). Returns only if that fails.
 pub fn exec(dir: BorrowedFd<'_>, path: &CStr, argv: &[&CStr], env: &[&CStr]) -> io::Error {
     let pointers = |list: &[&CStr]| -> Vec<*const libc::c_char> {
         list.iter().map(|argument| argument.as_ptr()).chain([ptr::null()]).collect()
@@ -228,8 +229,8 @@ pub fn exit_now(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Gives every signal its default action back and lets all of them in: what a new program expects,
-/// whatever its starter ignored (Rust's runtime ignores SIGPIPE, nohup SIGHUP).
+/// Gives every signal its default action back and unblocks all: what a new program expects,
+/// whatever its caller ignored (Rust's runtime ignores SIGPIPE, nohup SIGHUP).
 pub fn reset_signals() {
     // SAFETY: no handler of this process is replaced by another function, only by the default; the
     // set is initialised by sigemptyset before it is read.

@@ -1,4 +1,4 @@
-//! The life of process 1.
+//! What process 1 does from its start to the end of the guest.
 
 use super::arguments::Arguments;
 use super::service::Services;
@@ -125,7 +125,7 @@ impl Init {
             bare::kill(-service, SIGTERM);
             self.wait_for_children(|init| !init.services.runs(service));
             bare::kill(-service, SIGKILL);
-            self.services.forget(service);
+            self.services.give_up(service);
         }
         bare::kill(-1, SIGTERM);
         self.wait_for_children(|_| false);

@@ -27,7 +27,7 @@ struct Service {
 pub struct Services([Option<Service>; SERVICES_MAX]);
 
 impl Services {
-    /// One more, to be started at once; `None` when there are too many.
+    /// Adds a service, to be started at once; `None` when there are too many.
     pub fn add(&mut self, run: Args, restart: Restart) -> Option<()> {
         let slot = self.0.iter_mut().find(|slot| slot.is_none())?;
         let due = Some(0);
@@ -59,7 +59,7 @@ impl Services {
         }
     }
 
-    /// The last of the services that runs.
+    /// The pid of the last service that runs.
     pub fn last_running(&self) -> Option<i32> {
         self.0.iter().flatten().rev().find_map(|service| service.pid)
     }
@@ -69,8 +69,8 @@ impl Services {
         self.0.iter().flatten().any(|service| service.pid == Some(pid))
     }
 
-    /// Does not wait for this service any longer.
-    pub fn forget(&mut self, pid: i32) {
+    /// Counts this service as ended.
+    pub fn give_up(&mut self, pid: i32) {
         for service in self.0.iter_mut().flatten().filter(|service| service.pid == Some(pid)) {
             service.pid = None;
         }

@@ -1,4 +1,4 @@
-//! The life of a monitor.
+//! What a monitor does from its start to the end of init.
 
 use super::clients::Clients;
 use super::console::Console;

@@ -92,10 +92,10 @@ pub fn reply(packet: &[u8], asker: [u8; 6], lease: &Lease, out: &mut Writer) -> 
     out.finish()
 }
 
-/// The options that tell the network: an address alone on its net, a router beside it.
+/// The options with the network settings: a /32 address, and a router outside of that.
 fn terms(lease: &Lease, inform: bool, out: &mut Writer) {
     if !inform {
-        put_option(out, 51, &[0xff; 4]); // for ever
+        put_option(out, 51, &[0xff; 4]); // no end
     }
     put_option(out, 1, &[0xff; 4]);
     put_option(out, 3, &lease.gateway_v4);

@@ -18,17 +18,17 @@ const SERVER: u16 = 2;
 const ADDRESSES: u16 = 3;
 const DNS: u16 = 23;
 
-/// For ever, as a lifetime and as the time after which a client asks again.
-const FOREVER: [u8; 4] = [0xff; 4];
+/// No end: as a lifetime, and as the time after which a client asks again.
+const INFINITY: [u8; 4] = [0xff; 4];
 /// The protocol UDP.
 pub const UDP: u8 = 17;
-/// A server's name begins so: it is made of its link's address (3) on an Ethernet (1).
+/// A server's DUID begins so: it is made of a link-layer address (3) on an Ethernet (1).
 const ETHERNET: [u8; 4] = [0, 3, 0, 1];
 
 /// `udp` begins with the UDP header.
 pub fn reply(udp: &[u8], asker: &Asker, lease: &Lease, out: &mut Writer) -> Option<usize> {
     let mut at = Reader(udp);
-    // From port 546 to port 547, by somebody who can be answered.
+    // From port 546 to port 547, from an address that can be replied to.
     let [2, 0x22, 2, 0x23] = at.take()? else { return None };
     if asker.address == [0; 16] {
         return None;
@@ -56,16 +56,16 @@ pub fn reply(udp: &[u8], asker: &Asker, lease: &Lease, out: &mut Writer) -> Opti
     out.put(&[0, 2, 0, 10]);
     out.put(&ETHERNET);
     out.put(&lease.host_mac);
-    // A client that asks for information only names no group of addresses.
+    // A client that only asks for information has no IA_NA option.
     if let Some(group) = option(options, ADDRESSES).and_then(|group| group.get(..4)) {
         out.put(&[0, 3, 0, 40]);
         out.put(group);
-        out.put(&FOREVER);
-        out.put(&FOREVER);
+        out.put(&INFINITY);
+        out.put(&INFINITY);
         out.put(&[0, 5, 0, 24]);
         out.put(&lease.guest_v6);
-        out.put(&FOREVER);
-        out.put(&FOREVER);
+        out.put(&INFINITY);
+        out.put(&INFINITY);
     }
     let [high, low] = DNS.to_be_bytes();
     let servers = lease.dns_v6.iter().filter(|server| **server != [0; 16]);

@@ -5,14 +5,14 @@ use holm_proto::Lease;
 
 const ALL_NODES: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
-/// Who asked by IPv6.
+/// The sender of a question by IPv6.
 pub struct Asker {
     pub mac: [u8; 6],
     /// All zeroes: it has no address yet.
     pub address: [u8; 16],
 }
 
-/// Writes the headers of an answer by IPv6 and returns where its IPv6 header begins.
+/// Writes the headers of a reply by IPv6 and returns where its IPv6 header begins.
 pub fn open(to: &Asker, next: u8, lease: &Lease, out: &mut Writer) -> usize {
     let named = to.address != [0; 16];
     out.put(if named { &to.mac } else { &[0x33, 0x33, 0, 0, 0, 1] });

@@ -21,7 +21,7 @@ pub fn reply(body: &[u8], asker: &Asker, lease: &Lease, out: &mut Writer) -> Opt
     out.put(&lease.host_mac);
     out.put(&[5, 1, 0, 0, 0, 0]);
     out.put(&lease.mtu.to_be_bytes());
-    // The default route once more, for ever.
+    // The default route as an option, which can have an infinite lifetime.
     out.put(&[24, 1, 0, 0, 0xff, 0xff, 0xff, 0xff]);
     let servers = lease.dns_v6.iter().filter(|server| **server != [0; 16]);
     let count = u8::try_from(servers.clone().count()).unwrap_or(0);

@@ -49,7 +49,7 @@ pub fn spawn<F: FnOnce() -> i32 + Copy + Send>(child: F) -> Result<i32, Errno> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new mapping, which the child has to itself, from the upper end on. The parent
-    // stands still until the child has executed or ended, so `child` and the mapping outlive their
+    // is suspended until the child has executed or ended, so `child` and the mapping outlive their
     // use; descriptors and signal actions are copies.
     let pid = unsafe {
         let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -62,7 +62,7 @@ pub fn spawn<F: FnOnce() -> i32 + Copy + Send>(child: F) -> Result<i32, Errno> {
         let top = with_exposed_provenance_mut::<c_void>(stack as usize + GUARD + CHILD_STACK);
         let pid = libc::clone(run::<F>, top, flags, (&raw mut child).cast());
         let error = errno();
-        // An init keeps no page for what is done.
+        // Unmapped, because an init would keep these pages for as long as the guest runs.
         libc::syscall(libc::SYS_munmap, stack, GUARD + CHILD_STACK);
         if pid < 0 {
             return Err(error);

@@ -70,7 +70,7 @@ pub(super) fn pidfds(_: &Machine) -> Answer {
     let tried = child::while_alive(0, |_, pidfd| {
         holm_sys::process::namespace(pidfd, holm_sys::process::Namespace::Net)
     });
-    match tried.map(|(_, pidfd)| holm_sys::probe::tells_exit_status(pidfd.as_fd())) {
+    match tried.map(|(_, pidfd)| holm_sys::bare::exit_status_of(pidfd.as_fd()).is_some()) {
         Ok(true) => Answer::Yes("namespaces and exit status are told".to_owned()),
         Ok(false) => Answer::Partly(
             "namespaces are told, an exit status only to the parent (until 6.15)".to_owned(),

@@ -9,8 +9,8 @@ use std::io;
 pub enum Error {
     /// Nobody listens at the guest's socket.
     #[error(
-        "guest {guest} has no monitor to show its console: it is stopped, or `holm status {guest}` puts \
-         a new one in place"
+        "guest {guest} has no monitor to show its console: it is stopped, or \
+         `holm status {guest}` puts a new one in place"
     )]
     NoMonitor {
         /// The guest's name.

@@ -18,8 +18,8 @@ pub struct Logs<'a> {
     pub directory: &'a Path,
     /// Only so many lines, the last ones.
     pub lines: Option<usize>,
-    /// Follows the log for as long as this returns true and the guest's directory and the reader are
-    /// there. It is called when something other than the log changes.
+    /// Follows the log for as long as this returns true and the guest's directory and the reader
+    /// are there. It is called when something other than the log changes.
     pub follow: Option<&'a dyn Fn() -> bool>,
     /// Where it is written; if that is a terminal, without control sequences.
     pub output: BorrowedFd<'a>,

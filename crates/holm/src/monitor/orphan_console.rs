@@ -18,11 +18,11 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// A master of the console of the guest with this init; without one the console is lost until the
 /// guest's next start.
 ///
-/// The guest may have prepared everything that is opened here. So nothing is read, and a path of the
-/// guest's is opened only as `O_PATH` until it has turned out to be a pty's master. A child does the
-/// work, because a filesystem that the guest serves itself may never answer, and a process that waits
-/// for it may be impossible to kill. FUSE refuses the host's processes, but below an overlay of the
-/// guest's it is accessed with the guest's credentials.
+/// The guest may have prepared everything that is opened here. So nothing is read, and a path of
+/// the guest's is opened only as `O_PATH` until it has turned out to be a pty's master. A child
+/// does the work, because a filesystem that the guest serves itself may never answer, and a process
+/// that waits for it may be impossible to kill. FUSE refuses the host's processes, but below an
+/// overlay of the guest's it is accessed with the guest's credentials.
 pub fn orphan_console(pid: i32, init: &OwnedFd) -> Option<OwnedFd> {
     let (parent, inside) = channel().ok()?;
     let pidfd = match process::clone(0, None).ok()? {
