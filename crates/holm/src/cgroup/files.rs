@@ -67,7 +67,7 @@ pub fn write_file(at: impl AsFd, name: &str, value: &str) -> Result<()> {
 }
 
 /// An extended attribute; `None` if it is not there.
-pub fn xattr(file: impl AsFd, name: &str) -> Result<Option<Vec<u8>>> {
+pub fn xattr(file: impl AsFd, name: impl Arg + Copy) -> Result<Option<Vec<u8>>> {
     let mut bytes = Vec::with_capacity(4096);
     loop {
         match fgetxattr(&file, name, spare_capacity(&mut bytes)) {

@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use holm_proto::path::READY;
 use rustix::io::Errno;
 
 use super::files::{self, open_dir};
@@ -15,8 +16,6 @@ pub(super) const GUEST: &str = "guest";
 const LEAF: &str = ".holm";
 /// The running state; dies with the cgroup, which dies with the guest.
 const STATE: &str = "trusted.holm";
-/// Set to "1" by the monitor when the guest says that it is ready.
-const READY: &str = "trusted.holm.ready";
 
 /// The cgroups of one guest.
 #[derive(Debug)]

@@ -1,9 +1,12 @@
 //! What `guests/NAME` holds beside the private layer: settings, the last run, the end of the present one.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use holm_proto::ended::Note;
+use holm_proto::path::ENDED;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::error::{Error, Result};
@@ -33,7 +36,7 @@ impl Guest<'_> {
 
     /// Where its monitor noted the end of init, until somebody puts that into the last run.
     fn end_note_path(&self) -> PathBuf {
-        self.dir().join("ended")
+        self.dir().join(OsStr::from_bytes(ENDED.to_bytes()))
     }
 
     /// That note, if it is about this run: a monitor writes it without a lock.

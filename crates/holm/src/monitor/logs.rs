@@ -1,14 +1,16 @@
 //! Reading a guest's log, also while its monitor writes and rotates it.
 
 use crate::terminal::Harmless;
+use holm_proto::path::{LOG, OLD_LOG};
 use rustix::fs::fstat;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// A request for a guest's log.
@@ -39,9 +41,9 @@ impl Logs<'_> {
         // Set up before the first read, or what is written in between would be noticed late.
         let watch = self.follow.map(|_| self.watch()).transpose()?;
         let more = self.more();
-        let mut log = self.open("log")?;
+        let mut log = self.open(LOG)?;
         let mut text = Vec::new();
-        if let Some(mut old) = self.open("log.1")? {
+        if let Some(mut old) = self.open(OLD_LOG)? {
             old.read_to_end(&mut text)?;
         }
         if let Some(log) = &mut log {
@@ -59,8 +61,8 @@ impl Logs<'_> {
         self.follow.is_some_and(|more| more())
     }
 
-    fn open(&self, name: &str) -> io::Result<Option<File>> {
-        match File::open(self.directory.join(name)) {
+    fn open(&self, name: &CStr) -> io::Result<Option<File>> {
+        match File::open(self.directory.join(OsStr::from_bytes(name.to_bytes()))) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             file => file.map(Some),
         }
@@ -89,7 +91,7 @@ impl Logs<'_> {
                 Change::Log => true,
                 Change::Guest => self.more(),
             };
-            let current = self.open("log")?;
+            let current = self.open(LOG)?;
             // Only now: all that was written to the old file before the rotation comes first.
             rest(log.as_mut(), output)?;
             match current {
@@ -132,9 +134,7 @@ fn changed(watch: &OwnedFd) -> io::Result<Change> {
     loop {
         match events.next() {
             Ok(event) if event.events().contains(ReadFlags::IGNORED) => return Ok(Change::Gone),
-            Ok(event)
-                if !matches!(event.file_name().map(CStr::to_bytes), Some(b"log" | b"log.1")) =>
-            {
+            Ok(event) if event.file_name().is_none_or(|name| name != LOG && name != OLD_LOG) => {
                 change = Change::Guest;
             }
             Ok(_) | Err(Errno::INTR) => {}
