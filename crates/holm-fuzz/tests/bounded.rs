@@ -55,8 +55,8 @@ fn failing(target: &str, what: &str, input: &[u8]) -> String {
         Ok(()) => format!("kept as {}", file.display()),
         Err(error) => format!("cannot write {}: {error}", file.display()),
     };
-    let head: String = input.iter().take(256).map(|byte| format!("{byte:02x}")).collect();
-    format!("{target} fails on {what}; {} bytes, {kept}, beginning with {head}", input.len())
+    let head = &input[..input.len().min(256)];
+    format!("{target} fails on {what}; {} bytes, {kept}, beginning with {head:02x?}", input.len())
 }
 
 /// Runs a target on one input, and returns whether it accepts it.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// Far longer than any input takes, also on a busy host.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The input that a target works at, and how many came before it.
 type Current = Mutex<(u64, Vec<u8>)>;
