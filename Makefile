@@ -55,13 +55,15 @@ test-vm: integration
 	$(SUDO) $(TESTS) --prepare $(filter --slow,$(ARGS)) --holm $(HOLM) --import $(IMPORT)
 	for lane in $(VM_LANES); do $(SUDO) tests/vm/lane $$lane $(HOLM) $(IMPORT) $(TESTS) $(ARGS) || exit 1; done
 
-## lint: formatting, clippy, unsafe, file lengths, unused dependencies, licences
+## lint: formatting, clippy, dependencies and their licences, what the code and the documents keep to
 .PHONY: lint
 lint:
 	scripts/deps build lint
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p holm-init --features program --target $(TARGET) -- -D warnings
+	cargo machete
+	scripts/deny
 	python3 scripts/lint.py
 
 ## bench: Holm beside its peers, with a report in docs/benchmarks
