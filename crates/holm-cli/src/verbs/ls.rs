@@ -28,11 +28,11 @@ impl Run for Ls {
     fn run(self, context: &Context) -> Outcome {
         let mut guests = guest::list(&context.pool()?)?;
         // The same for all of them.
-        if let Some(what) = guests.iter().find_map(|guest| guest.unguarded.as_ref()) {
+        if let Some(what) = guests.iter().find_map(|guest| guest.ruleset_notice.as_ref()) {
             term::print_error(&format!("warning: {what}\n"));
         }
         if self.running {
-            guests.retain(|g| g.state.is_some());
+            guests.retain(|g| g.record.is_some());
         }
         if context.json {
             term::print(&format!("{}\n", json!(guests)));
@@ -62,7 +62,7 @@ fn row(guest: &Summary) -> Vec<Cell> {
         Cell::from(address(guest).unwrap_or_else(none)),
         Cell::from(usage.and_then(|u| u.memory).map_or_else(none, term::size)),
         Cell::from(usage.and_then(|u| u.pids).map_or_else(none, |n| n.to_string())),
-        Cell::from(guest.state.as_ref().map_or_else(none, |s| term::span(s.age()))),
+        Cell::from(guest.record.as_ref().map_or_else(none, |s| term::span(s.age()))),
     ]
 }
 
@@ -72,7 +72,7 @@ pub fn status(guest: &Summary) -> Cell {
     let mut text = status.to_owned();
     let remarks = [
         (guest.problem.is_some() && guest.status != Status::Unknown, "settings broken"),
-        (guest.unwatched, "no monitor"),
+        (guest.monitor_missing, "no monitor"),
         (guest.oom_kills > 0, "out of memory"),
     ];
     for (_, remark) in remarks.into_iter().filter(|r| r.0) {
@@ -96,7 +96,7 @@ pub fn status_text(status: Status) -> (&'static str, &'static str) {
 
 /// The address under which other machines' packets reach it.
 pub fn address(guest: &Summary) -> Option<String> {
-    let plan = &guest.state.as_ref()?.network;
+    let plan = &guest.record.as_ref()?.network;
     match plan.mode {
         NetMode::Private => Some(plan.guest_v4.to_string()),
         NetMode::Host => Some("host".to_owned()),

@@ -44,7 +44,7 @@ fn text(guest: &Summary, colour: bool) -> String {
         ("status", paint(status, hue, colour)),
         ("base", guest.base.clone()),
     ];
-    if let Some(state) = &guest.state {
+    if let Some(state) = &guest.record {
         running(&mut lines, state);
     }
     if let Some(usage) = &guest.usage {
@@ -72,12 +72,12 @@ fn text(guest: &Summary, colour: bool) -> String {
             lines.push(("next start", format!("in {wait}, the {}. in a row", last.restarts)));
         }
     }
-    if guest.unwatched {
+    if guest.monitor_missing {
         let text = "none, it was killed; another command is at work on the guest, and the next one puts a new one there";
         lines.push(("monitor", text.to_owned()));
     }
-    lines.extend(guest.unguarded.clone().map(|what| ("network rules", what)));
-    if guest.unheard {
+    lines.extend(guest.ruleset_notice.clone().map(|what| ("network rules", what)));
+    if guest.readiness_unknown {
         let text =
             "not known: its monitor died before init said so, and another hears nothing of it";
         lines.push(("ready", text.to_owned()));

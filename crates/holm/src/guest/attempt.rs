@@ -15,7 +15,7 @@ use crate::process::{self, own_pid};
 use crate::rootfs::Layers;
 use crate::step;
 
-/// A guest about to be started: everything is decided, its control group and nothing else is made.
+/// A guest about to be started: everything is decided, and its control group is made.
 #[derive(Debug)]
 pub struct Attempt<'a> {
     pub decision: Decision<'a>,
@@ -70,7 +70,7 @@ impl<'a> Attempt<'a> {
         })?)
     }
 
-    /// Lets init run.
+    /// Releases init.
     pub fn release(&self, assembled: Assembled) -> Result<Running> {
         let running = assembled.release()?;
         let decision = &self.decision;

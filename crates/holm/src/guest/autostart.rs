@@ -17,7 +17,7 @@ pub fn autostart<T: Serialize + DeserializeOwned>(
     mut report: impl FnMut(&str, Result<T>),
 ) -> Result<()> {
     let mut order: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-    for guest in list(pool)?.iter().filter(|guest| guest.state.is_none()) {
+    for guest in list(pool)?.iter().filter(|guest| guest.record.is_none()) {
         let name = guest.name.as_str();
         match Guest::new(pool, &guest.name).config() {
             Ok((_, config)) => {

@@ -54,11 +54,11 @@ fn fill(new: &Path, text: &str) -> Result<()> {
         .mode(0o700)
         .create(new)
         .and_then(|()| fs::set_permissions(new, fs::Permissions::from_mode(0o700)))
-        .map_err(|error| Error::io("make the folder", new, error))?;
+        .map_err(|error| Error::io("make the directory", new, error))?;
     Layer::create(new).map_err(Error::Failed)?;
     fs::write(new.join(NEW), "").map_err(|error| Error::io("write", new, error))?;
     pool::write(&new.join("guest.toml"), text)?;
     fs::File::open(new)
-        .and_then(|folder| folder.sync_all())
+        .and_then(|directory| directory.sync_all())
         .map_err(|error| Error::io("write", new, error))
 }

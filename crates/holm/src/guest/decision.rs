@@ -41,7 +41,7 @@ pub struct Decision<'a> {
 /// Decides how a guest is started with these settings and ids, on this private layer.
 pub fn decide(guest: Guest<'_>, config: Config, ids: Ids, layer: Layer) -> Result<Decision<'_>> {
     if let Some(lack) = host::forced_lack() {
-        return Err(Error::Lacks(Box::new(lack)));
+        return Err(Error::RequirementMissing(Box::new(lack)));
     }
     // Directories and files in the guest have the modes that they are given, whatever the caller's shell takes away.
     umask(Mode::from_raw_mode(0o022));

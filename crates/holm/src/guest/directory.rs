@@ -1,4 +1,4 @@
-//! What `guests/NAME` holds beside the private layer: settings, the last run, the end of the present one.
+//! What `guests/NAME` holds beside the private layer: settings, the last run, the monitor's note on the end of init.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -34,12 +34,12 @@ impl Guest<'_> {
         serde_json::from_str(&fs::read_to_string(self.dir().join("last")).ok()?).ok()
     }
 
-    /// Where its monitor noted the end of init, until somebody puts that into the last run.
+    /// Where its monitor notes the end of init, until that is part of the last run.
     fn end_note_path(&self) -> PathBuf {
         self.dir().join(OsStr::from_bytes(ENDED.to_bytes()))
     }
 
-    /// That note, if it is about this run: a monitor writes it without a lock.
+    /// That note, if it is about this run: a monitor writes it without locking the guest.
     pub(super) fn end_note(&self, run: u64) -> Option<String> {
         let note = Note::parse(&fs::read_to_string(self.end_note_path()).ok()?)?;
         (note.run == run).then(|| note.ended.to_string())
@@ -53,13 +53,13 @@ impl LockedGuest<'_> {
         Ok(pool::write(&self.dir().join("last"), &text)?)
     }
 
-    /// Removes what its monitor noted about the end of a run.
+    /// Removes the monitor's note on the end of init.
     pub(super) fn remove_end_note(&self) {
         let _ = fs::remove_file(self.end_note_path());
     }
 
-    /// Calls off the start that a monitor waits to make; says whether there was one.
-    pub(super) fn call_off_restart(&self) -> Result<bool> {
+    /// Cancels the pending restart; says whether there was one.
+    pub(super) fn cancel_restart(&self) -> Result<bool> {
         match self.last_run() {
             Some(last) if last.pending.is_some() => {
                 self.write_last_run(&LastRun { pending: None, ..last })?;

@@ -9,7 +9,7 @@ use crate::process::{self, own_pid};
 use crate::record::{LastRun, PendingRestart, now};
 use crate::step;
 
-/// What a monitor does when its guest's init has ended: notes it, cleans up, and starts the guest
+/// What a monitor does when its guest's init has ended: records it, cleans up, and starts the guest
 /// again if it rebooted or its restart policy says so. Returns when the guest stays stopped.
 ///
 /// The caller is the monitor itself, after it has executed `holm monitor-ended`.
@@ -28,7 +28,7 @@ pub fn end_of_run(guest: &Guest<'_>, ended: Ended) -> Result<()> {
         let restarts = if wait.is_some() { last.restarts + 1 } else { 0 };
         LastRun { ended: ended.to_string(), restarts, pending, ..last }
     };
-    note_own_end(&locked, note)?;
+    record_own_end(&locked, note)?;
     drop(locked);
     match wait {
         None => Ok(()),
@@ -40,11 +40,11 @@ pub fn end_of_run(guest: &Guest<'_>, ended: Ended) -> Result<()> {
     }
 }
 
-/// Notes the end of the run that this process has watched, and cleans up after it.
+/// Records the end of the run whose monitor this process is, and cleans up after it.
 ///
-/// Another command may have been faster to look, and then leaves the note to this one; the guest may even have been
+/// Another command may have done so first, and then leaves the restart to this one; the guest may even have been
 /// started again.
-pub(super) fn note_own_end(
+pub(super) fn record_own_end(
     guest: &LockedGuest<'_>,
     note: impl FnOnce(LastRun) -> LastRun,
 ) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Ending a guest for good, however that is done.
+//! Ending a guest so that it stays stopped: what `stop` and `kill` share.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -15,9 +15,8 @@ use crate::record::since_boot;
 /// How long a monitor may take to clean up after its guest has ended.
 pub(super) const CLEAN_UP: Duration = Duration::from_secs(20);
 
-/// What a command that asks a guest to end may take beyond the guest's time, in seconds. One that was killed no longer
-/// counts after that.
-const HURRY: u64 = 5;
+/// What a command that stops a guest may take beyond the guest's own time, in seconds. After that it counts as killed.
+const GRACE: u64 = 5;
 
 /// A guest that a command has begun to end.
 #[derive(Debug)]
@@ -29,15 +28,15 @@ pub(super) struct Ending<'a> {
 }
 
 impl<'a> Ending<'a> {
-    /// Records that the guest is to end and stay so, within `time` if that is given; `None` if it had ended and only
-    /// waited for another start, which is called off.
+    /// Records that the guest is to end and to stay stopped, within `time` if that is given; `None` if it had ended and
+    /// only a restart was pending, which is cancelled.
     pub fn begin(guest: Guest<'a>, time: Option<Duration>) -> Result<Option<Self>> {
         let (locked, running) = match Target::of(&guest)? {
             Target::Kept(locked, Some(mut running)) => {
                 record_stopping(&locked, &mut running, time)?;
                 (Some(locked), running)
             }
-            Target::Kept(locked, None) if locked.call_off_restart()? => return Ok(None),
+            Target::Kept(locked, None) if locked.cancel_restart()? => return Ok(None),
             Target::Kept(_, None) => return Err(Error::NotRunning(guest.name().clone())),
             Target::OneCommand(running) => (None, running),
         };
@@ -51,7 +50,7 @@ impl<'a> Ending<'a> {
         Ok(None)
     }
 
-    /// Kills every process of it, when it has not ended in time.
+    /// Kills all its processes, when it has not ended in time.
     pub fn kill(&mut self) -> Result<()> {
         let running = match Target::of(&self.guest) {
             Ok(target) => target,
@@ -74,14 +73,14 @@ impl<'a> Ending<'a> {
         Ok(self.running.cgroup.kill()?)
     }
 
-    /// Waits until it has ended and was cleaned up after.
+    /// Waits until it has ended and is cleaned up.
     pub fn finish(self) -> Result<()> {
         self.running.cgroup.wait_empty(CLEAN_UP)?;
         wait_for_clean_up(&self.guest, self.monitor)
     }
 }
 
-/// Records that the guest is to end and stay so: within `time` and a little more, or for good.
+/// Records that the guest is to end and to stay stopped: within `time` and a little more, or for good.
 fn record_stopping(
     guest: &LockedGuest<'_>,
     running: &mut RunningGuest,
@@ -89,7 +88,7 @@ fn record_stopping(
 ) -> Result<()> {
     running.record.stopping = true;
     running.record.stopping_until =
-        time.map(|time| since_boot().saturating_add(time.as_secs()).saturating_add(HURRY));
+        time.map(|time| since_boot().saturating_add(time.as_secs()).saturating_add(GRACE));
     running.write_record(guest.name())
 }
 

@@ -40,21 +40,21 @@ pub enum Error {
     /// A command inside the guest.
     #[error(transparent)]
     Inside(Box<crate::exec::Error>),
-    /// The host lacks what every guest needs.
+    /// The host does not meet a requirement of every guest.
     #[error("this host lacks {}: {}; {}; {}", .0.name, .0.detail, .0.cost, .0.remedy)]
-    Lacks(Box<crate::host::Finding>),
+    RequirementMissing(Box<crate::host::Finding>),
     /// The filesystem that the root is on cannot hold guests.
     #[error("the Holm root cannot stay where it is: {}; {}", .0.detail, .0.remedy)]
-    Unfit(Box<crate::host::Finding>),
+    UnsupportedRoot(Box<crate::host::Finding>),
     /// A guest of this name exists.
-    #[error("there is a guest {0} already; choose another name, or remove it with `holm rm {0}`")]
+    #[error("there is already a guest {0}; choose another name, or remove it with `holm rm {0}`")]
     Exists(Name),
     /// The guest runs, and what was asked for needs it stopped.
     #[error("guest {name} is running; stop it first: `holm stop {name}`{hint}")]
     Running {
         /// The guest.
         name: Name,
-        /// Another way, as a clause, or nothing.
+        /// Another remedy, as a clause, or nothing.
         hint: &'static str,
     },
     /// The guest has ended and is to be started again, and what was asked for would prevent that.
@@ -62,32 +62,32 @@ pub enum Error {
     Restarting {
         /// The guest.
         name: Name,
-        /// Another way, as a clause, or nothing.
+        /// Another remedy, as a clause, or nothing.
         hint: &'static str,
     },
     /// Guests run, and what was asked for needs all of them stopped.
     #[error("guests are running: {0}; stop them first: `holm stop --all`")]
     StillRunning(String),
     /// The guest runs already.
-    #[error("guest {0} is running already; `holm restart {0}` starts it anew")]
+    #[error("guest {0} is already running; `holm restart {0}` restarts it")]
     AlreadyRunning(Name),
     /// The guest ended while it was waited for.
     #[error("guest {0} ended before it was ready; `holm logs {0}` shows what its init said")]
     Ended(Name),
-    /// A guest's monitor was killed before init said that the guest is up.
+    /// A guest's monitor was killed before init reported that the guest is ready.
     #[error(
-        "whether guest {0} is ready is not known: its monitor was killed before init said so, and what init says \
-         after that nobody hears; it runs on, and `holm restart {0}` starts it with a monitor that hears it"
+        "it is not known whether guest {0} is ready: its monitor was killed before init reported it, and the new \
+         one cannot receive the report; the guest keeps running, and `holm restart {0}` starts it with its own monitor"
     )]
-    Unheard(Name),
+    ReadinessUnknown(Name),
     /// The guest does not run.
     #[error("guest {0} is not running; `holm start {0}` starts it")]
     NotRunning(Name),
-    /// guest.toml says that the guest shall stay.
+    /// guest.toml protects the guest from removal.
     #[error("guest {0} is protected; `holm set {0} protect=false` lifts that")]
     Protected(Name),
-    /// Two people changed the settings at once.
-    #[error("guest.toml of {0} was changed by somebody else meanwhile; look at it and do it again")]
+    /// The settings were changed by somebody else at the same time.
+    #[error("guest.toml of {0} was changed by somebody else meanwhile; look at it and try again")]
     EditedMeanwhile(Name),
     /// The base has no init of its own.
     #[error(
@@ -98,17 +98,17 @@ pub enum Error {
         /// The base.
         base: String,
     },
-    /// The process that was to become the monitor failed; these are its words.
+    /// The process that was to become the monitor failed, with this message.
     #[error("cannot start guest {name}: {message}")]
     Start {
         /// The guest.
         name: Name,
-        /// What it said.
+        /// Its message.
         message: String,
         /// What a program is told of that.
         details: Box<Details>,
     },
-    /// The guest did not end, or not get ready, in time.
+    /// The guest did not end, or did not become ready, in time.
     #[error("guest {name} {what} within {seconds} s; {hint}")]
     Timeout {
         /// The guest.
@@ -123,9 +123,9 @@ pub enum Error {
     /// A process that worked on one of several guests was killed.
     #[error("the process that worked on {0} was killed")]
     WorkerKilled(String),
-    /// The state on a control group cannot be read.
-    #[error("the state of guest {name} cannot be read; `holm kill {name}` ends it")]
-    State {
+    /// The run record on a control group cannot be read.
+    #[error("the run record of guest {name} cannot be read; `holm kill {name}` ends it")]
+    RecordUnreadable {
         /// The guest.
         name: String,
         /// What the parser says.
@@ -170,8 +170,8 @@ impl Coded for Error {
             Self::Monitor(error) => error.details(),
             Self::Inside(error) => error.details(),
             Self::Failed(failed) => failed.details(),
-            Self::Lacks(it) => lacking(Code::RequirementMissing, it),
-            Self::Unfit(it) => lacking(Code::FilesystemUnsupported, it),
+            Self::RequirementMissing(it) => lacking(Code::RequirementMissing, it),
+            Self::UnsupportedRoot(it) => lacking(Code::FilesystemUnsupported, it),
             Self::Start { details, .. } => (**details).clone(),
             Self::NoInit { base } => Details::new(Code::InitMissing)
                 .object(base)
@@ -180,7 +180,7 @@ impl Coded for Error {
                 .reason(format!("guests are running: {guests}"))
                 .remedy("holm stop --all"),
             Self::WorkerKilled(name) => Details::new(Code::WorkerKilled).object(name),
-            Self::State { name, .. } => Details::new(Code::RunRecordUnreadable)
+            Self::RecordUnreadable { name, .. } => Details::new(Code::RunRecordUnreadable)
                 .object(name)
                 .remedy(format!("holm kill {name}")),
             Self::Timeout { name, what, seconds, hint } => Details::new(Code::Timeout)
@@ -201,7 +201,7 @@ impl Error {
             Self::AlreadyRunning(name) => (Code::GuestRunning, name, "holm restart"),
             Self::Restarting { name, .. } => (Code::GuestRestarting, name, "holm stop"),
             Self::Ended(name) => (Code::GuestEnded, name, "holm logs"),
-            Self::Unheard(name) => (Code::ReadinessUnknown, name, "holm restart"),
+            Self::ReadinessUnknown(name) => (Code::ReadinessUnknown, name, "holm restart"),
             Self::NotRunning(name) => (Code::GuestNotRunning, name, "holm start"),
             Self::Protected(name) => {
                 return Details::new(Code::GuestProtected)

@@ -2,7 +2,7 @@ use super::error::Result;
 use super::handle::Guest;
 use super::target::Target;
 
-/// Stops every process of a guest where it is (`true`), or lets all go on.
+/// Freezes all processes of a guest (`true`), or thaws them.
 pub fn freeze(guest: &Guest<'_>, frozen: bool) -> Result<()> {
     let target = Target::of(guest)?;
     Ok(target.running(guest)?.cgroup.freeze(frozen)?)

@@ -38,7 +38,7 @@ impl<'a> Guest<'a> {
         self.pool.guest_run_dir(self.name)
     }
 
-    /// Whether it has a directory: a guest of `holm run` has none.
+    /// Whether it has a directory: a guest for one command has none.
     pub(super) fn has_dir(&self) -> bool {
         self.dir().is_dir()
     }
@@ -66,7 +66,7 @@ impl<'a> Guest<'a> {
     }
 }
 
-/// A guest with a directory on which no other command is at work as long as this lives.
+/// A guest with a directory, locked: no other command works on it as long as this lives.
 #[derive(Debug)]
 pub struct LockedGuest<'a> {
     guest: Guest<'a>,

@@ -5,11 +5,11 @@ use crate::pool::{self, Pool};
 use crate::record::{Ids, RANGE};
 
 impl LockedGuest<'_> {
-    /// The guest's ids; taken now if it has none that are its own, as when `create` or `rename` was killed.
+    /// The guest's ids; allocated now if it has none that are its own, as when `create` or `rename` was killed.
     pub(super) fn ids(&self, nesting: bool) -> Result<Ids> {
         let (pool, name, dir) = (self.pool(), self.name(), self.dir());
-        let noted = pool.recorded_ids(&dir);
-        if let Some(ids) = noted
+        let recorded = pool.recorded_ids(&dir);
+        if let Some(ids) = recorded
             && nesting == (ids.count > RANGE)
             && pool.owns_ids(name, ids)
         {
@@ -17,9 +17,9 @@ impl LockedGuest<'_> {
         }
         let ids = or_sweep(pool, || pool.allocate_kept_ids(name, nesting))?;
         pool::write(&dir.join("id"), &format!("{} {}\n", ids.context, ids.count))?;
-        // Last: whatever stops this before, no other guest gets ids that this one's note still names.
-        if let Some(noted) = noted {
-            pool.release_ids(name, noted, Some(ids));
+        // Last: if this is killed before, no other guest gets ids that the file still names.
+        if let Some(recorded) = recorded {
+            pool.release_ids(name, recorded, Some(ids));
         }
         Ok(ids)
     }
@@ -30,14 +30,14 @@ pub(super) fn allocate_ids(guest: &Guest<'_>, nesting: bool, first: u32) -> Resu
     or_sweep(guest.pool(), || guest.pool().allocate_ids(guest.name(), nesting, first))
 }
 
-/// Takes ids by `take`. Those of killed commands are given back first when none is left: who calls neither `ls` nor
-/// `release` has nobody else to do it.
-fn or_sweep(pool: &Pool, take: impl Fn() -> pool::Result<Ids>) -> Result<Ids> {
-    match take() {
+/// Allocates ids by `allocate`. When none is left, those of killed commands are released first: somebody who calls
+/// neither `ls` nor `release` has no other command that does it.
+fn or_sweep(pool: &Pool, allocate: impl Fn() -> pool::Result<Ids>) -> Result<Ids> {
+    match allocate() {
         Err(pool::Error::NoIds { .. }) => {
             sweep(pool)?;
-            Ok(take()?)
+            Ok(allocate()?)
         }
-        taken => Ok(taken?),
+        ids => Ok(ids?),
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn init_program(pool: &Pool) -> Result<PathBuf> {
     }
 }
 
-/// Tells one version of Holm's init from another. A constant: at run time it would take a start 0.1 ms.
+/// Tells one version of Holm's init from another. A constant: computed at run time it would cost a start 0.1 ms.
 const INIT: u64 = fingerprint(monitor::IMAGE);
 
 /// FNV-1a.

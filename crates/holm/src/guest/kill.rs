@@ -3,10 +3,10 @@ use super::error::{Error, Result};
 use super::handle::Guest;
 use super::reconcile::remove_unrecorded;
 
-/// Kills every process of a guest at once.
+/// Kills all processes of a guest at once.
 pub fn kill(guest: &Guest<'_>) -> Result<()> {
     let ending = match Ending::begin(*guest, None) {
-        Err(Error::State { .. }) => return kill_unrecorded(guest),
+        Err(Error::RecordUnreadable { .. }) => return kill_unrecorded(guest),
         ending => ending?,
     };
     let Some(ending) = ending else { return Ok(()) };

@@ -5,11 +5,11 @@ use super::handle::Guest;
 use crate::pool;
 use crate::system;
 
-/// Stands in a guest's directory until its first start has gone well.
+/// A file in a guest's directory until its first start has succeeded.
 pub(super) const NEW: &str = "new";
 
-/// The guest's machine id, and whether the guest has yet to be told it. One whose private layer is not kept gets another
-/// each time.
+/// The guest's machine id, and whether the guest has yet to be given it. A guest whose private layer is not kept gets a
+/// new one each time.
 pub(super) fn machine_id(guest: &Guest<'_>, is_kept: bool) -> Result<(String, bool)> {
     let fresh = || {
         system::machine_id()
@@ -30,7 +30,7 @@ pub(super) fn machine_id(guest: &Guest<'_>, is_kept: bool) -> Result<(String, bo
     }
 }
 
-/// Notes that the first start has gone well.
+/// Records that the first start has succeeded.
 pub(super) fn mark_started(guest: &Guest<'_>) {
     let _ = fs::remove_file(guest.dir().join(NEW));
 }

@@ -7,7 +7,6 @@
 //! A verb is a function in a file of its own, on a [`Guest`]. What needs the guest's lock takes a `LockedGuest`, which
 //! nothing else can make.
 
-mod at_rest;
 mod attempt;
 mod autostart;
 mod create;
@@ -29,6 +28,7 @@ mod reconcile;
 mod release;
 mod remove;
 mod rename;
+mod require_stopped;
 mod requirements;
 mod restart;
 mod run;

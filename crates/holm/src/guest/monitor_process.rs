@@ -23,7 +23,8 @@ use crate::process::reset_scheduling;
 use crate::record::Network;
 use crate::{Code, Details};
 
-/// What a monitor needs beside the guest itself: whether that lives makes no difference any more.
+/// What a monitor is handed beside init and its console. It is opened before init runs, so it does not matter whether
+/// init still does.
 pub(super) struct MonitorFiles {
     holm: PathBuf,
     cgroup: OwnedFd,
@@ -41,7 +42,7 @@ impl MonitorFiles {
     ) -> Result<Self> {
         let (name, run_dir, directory) = (guest.name(), guest.run_dir(), guest.dir());
         std::fs::create_dir_all(&run_dir)
-            .map_err(|error| Error::io("make the folder", &run_dir, error))?;
+            .map_err(|error| Error::io("make the directory", &run_dir, error))?;
         let listener = monitor::listen(&run_dir)
             .map_err(|error| Error::io("make the monitor's socket in", &run_dir, error))?;
         let open = |at: BorrowedFd<'_>, path: &Path| {
@@ -92,7 +93,7 @@ fn own_program() -> Result<PathBuf> {
     Ok(undeleted(exe.map_err(|error| Error::io("find the program of", "holm", error))?))
 }
 
-/// The path without the words that the kernel puts after that of a file which has been replaced.
+/// The path without what the kernel appends to that of a file which has been replaced.
 fn undeleted(path: PathBuf) -> PathBuf {
     match path.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
         Some(cut) if !path.exists() => OsStr::from_bytes(cut).into(),
@@ -100,7 +101,7 @@ fn undeleted(path: PathBuf) -> PathBuf {
     }
 }
 
-/// What the child says when it has done its work.
+/// What the child writes when it has done its work.
 const DONE: &str = "\0";
 
 /// Makes the process that becomes a guest's monitor: `work` runs in a child in the monitors' control group, and never
@@ -110,24 +111,24 @@ pub(super) fn spawn_monitor(
     guest: &Guest<'_>,
     work: impl FnOnce(&dyn Fn()) -> Result<Infallible>,
 ) -> Result<i32> {
-    let (hear, tell) =
+    let (read, write) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::io("make", "a pipe", errno))?;
     let group = guest.pool().cgroup()?.monitors()?;
     let child = clone(0, Some(group.as_fd()))
         .map_err(|error| Error::io("make the process of", "the monitor", error))?;
     let Clone::Parent { pid, pidfd } = child else {
         reset_scheduling();
-        let tell = std::fs::File::from(tell);
-        let Err(error) = work(&|| drop((&tell).write_all(DONE.as_bytes())));
+        let write = std::fs::File::from(write);
+        let Err(error) = work(&|| drop((&write).write_all(DONE.as_bytes())));
         let told = serde_json::to_vec(&(in_one_line(&error), Details::of(&error)));
-        let _ = (&tell).write_all(&told.unwrap_or_default());
+        let _ = (&write).write_all(&told.unwrap_or_default());
         exit_now(1);
     };
-    drop(tell);
+    drop(write);
     let mut message = String::new();
-    std::fs::File::from(hear)
+    std::fs::File::from(read)
         .read_to_string(&mut message)
-        .map_err(|error| Error::io("hear from", "the monitor", error))?;
+        .map_err(|error| Error::io("read from", "the monitor", error))?;
     if message == DONE {
         return Ok(pid);
     }

@@ -3,11 +3,10 @@ use super::reconcile::sweep;
 use crate::net;
 use crate::pool::Pool;
 
-/// Removes what a root has on the host beyond its own folder: the empty control groups, the packet filter's table,
-/// the folder in /run, the instance number. Its bases and stopped guests stay, and the next command in the root makes
-/// all of it again.
+/// Releases a root's host resources: the empty control groups, the ruleset, the directory in /run, the instance
+/// number. Its bases and stopped guests stay, and the next command in the root makes all of it again.
 ///
-/// An error while a guest runs, or another command is at work in the root.
+/// An error while a guest runs, or another command is running in the root.
 pub fn release(pool: Pool) -> Result<()> {
     if let Some((_, error)) = sweep(&pool)?.into_iter().next() {
         return Err(error);

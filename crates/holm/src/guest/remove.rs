@@ -1,20 +1,20 @@
 use std::fs;
 
-use super::at_rest::require_at_rest;
 use super::directory::move_to;
 use super::error::{Error, Result};
 use super::handle::Guest;
+use super::require_stopped::require_stopped;
 use crate::pool;
 
 /// Removes a stopped guest with all it holds.
 pub fn remove(guest: &Guest<'_>) -> Result<()> {
     let (pool, name) = (guest.pool(), guest.name());
     let locked = guest.lock()?;
-    // A guest.toml that cannot be read protects nothing: removing is a way out of it.
+    // A guest.toml that cannot be read protects nothing: removing the guest is a remedy for it.
     if guest.config().is_ok_and(|(_, config)| config.protect) {
         return Err(Error::Protected(name.clone()));
     }
-    require_at_rest(&locked, ", or use `holm rm --force`")?;
+    require_stopped(&locked, ", or use `holm rm --force`")?;
     let ids = pool.recorded_ids(&guest.dir());
     let trash = pool.root().join("tmp").join(format!("rm-{name}-{}", std::process::id()));
     pool.make_tmp()?;

@@ -1,9 +1,9 @@
 use std::fs;
 
-use super::at_rest::require_at_rest;
 use super::directory::move_to;
 use super::error::{Error, Result};
 use super::handle::Guest;
+use super::require_stopped::require_stopped;
 use crate::Failed;
 use crate::pool::Name;
 use crate::store;
@@ -12,12 +12,12 @@ use crate::store;
 pub fn rename(guest: &Guest<'_>, name: &Name) -> Result<()> {
     let (pool, old, new) = (guest.pool(), guest.name(), Guest::new(guest.pool(), name));
     let locked = guest.lock()?;
-    require_at_rest(&locked, "")?;
+    require_stopped(&locked, "")?;
     let _bases = store::pin_all(pool)?;
     if new.dir().exists() {
         return Err(Error::Exists(name.clone()));
     }
-    // First: links of a guest that is not there are given up only when they are old.
+    // First: ids of a guest that is not there are released only when they are old.
     let ids = pool.recorded_ids(&guest.dir());
     if let Some(ids) = ids {
         pool.transfer_ids(ids, old, name)?;

@@ -8,8 +8,8 @@ use crate::pool::Pool;
 pub(super) fn explain(pool: &Pool, error: Error) -> Error {
     match error {
         Error::Start { .. } | Error::Launch(_) => match host::lack(pool.root()) {
-            Some(lack) if lack.name == "filesystem" => Error::Unfit(Box::new(lack)),
-            Some(lack) => Error::Lacks(Box::new(lack)),
+            Some(lack) if lack.name == "filesystem" => Error::UnsupportedRoot(Box::new(lack)),
+            Some(lack) => Error::RequirementMissing(Box::new(lack)),
             None => error,
         },
         other => other,
@@ -18,5 +18,6 @@ pub(super) fn explain(pool: &Pool, error: Error) -> Error {
 
 /// Refuses a root on a filesystem that cannot hold guests, before anything is made there.
 pub(super) fn check_filesystem(pool: &Pool) -> Result<()> {
-    host::unfit(pool.root()).map_or(Ok(()), |finding| Err(Error::Unfit(Box::new(finding))))
+    host::unfit(pool.root())
+        .map_or(Ok(()), |finding| Err(Error::UnsupportedRoot(Box::new(finding))))
 }

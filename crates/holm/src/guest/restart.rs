@@ -34,7 +34,7 @@ pub(super) fn wait_before_restart(
     Some(Duration::from_secs((1 << last.restarts.min(6)).min(LONGEST_WAIT)))
 }
 
-/// Starts the guest again, unless somebody has called it off or done it meanwhile.
+/// Starts the guest again, unless the restart was cancelled or somebody has started it meanwhile.
 pub(super) fn start_again(guest: &Guest<'_>) -> Result<()> {
     let locked = guest.lock()?;
     let pending = locked.last_run().and_then(|last| last.pending);
@@ -44,7 +44,7 @@ pub(super) fn start_again(guest: &Guest<'_>) -> Result<()> {
         return Ok(());
     }
     let Err(error) = start::begin(&locked).and_then(start::become_monitor);
-    // Nobody reads what this process says: `status` tells it.
+    // Nobody reads this process's output: `status` shows it.
     if let Some(last) = locked.last_run() {
         let failure = Some(in_one_line(&error));
         locked.write_last_run(&LastRun { pending: None, failure, ..last })?;

@@ -4,7 +4,7 @@ use holm_sys::signal::Caught;
 use super::attempt::Attempt;
 use super::create::create;
 use super::decision::decide;
-use super::end_of_run::note_own_end;
+use super::end_of_run::record_own_end;
 use super::error::{Error, Result};
 use super::handle::Guest;
 use super::ids::allocate_ids;
@@ -21,8 +21,7 @@ use crate::terminal::{self, Terminals};
 
 /// Makes a guest for one command, waits for it and removes it; returns how it ended.
 ///
-/// Its private layer is in memory, and init dies with this process: nothing is left behind, and
-/// nothing is written. The caller has one thread.
+/// Its private layer is in memory, and init dies with this process: nothing is written, and nothing stays. The caller has one thread.
 pub fn run(guest: &Guest<'_>, config: Config) -> Result<Ended> {
     let pool = guest.pool();
     if guest.dir().exists() {
@@ -72,7 +71,7 @@ pub fn run_kept(guest: &Guest<'_>, text: &str) -> Result<Ended> {
     let ended = foreground.wait();
     let locked = guest.lock()?;
     let told = ended.as_ref().map_or_else(|_| "unknown".to_owned(), Ended::to_string);
-    note_own_end(&locked, |last| LastRun { ended: told, pending: None, ..last })?;
+    record_own_end(&locked, |last| LastRun { ended: told, pending: None, ..last })?;
     ended
 }
 

@@ -39,12 +39,12 @@ pub(super) fn read_record(cgroup: &GuestCgroup, name: &Name) -> Result<Option<Ru
     let Some(bytes) = cgroup.state()? else { return Ok(None) };
     serde_json::from_slice(&bytes)
         .map(Some)
-        .map_err(|source| Error::State { name: name.to_string(), source })
+        .map_err(|source| Error::RecordUnreadable { name: name.to_string(), source })
 }
 
 /// Records on a control group what the host has to know about the run.
 pub(super) fn write_record(cgroup: &GuestCgroup, name: &Name, record: &RunRecord) -> Result<()> {
     let text = serde_json::to_vec(record)
-        .map_err(|source| Error::State { name: name.to_string(), source })?;
+        .map_err(|source| Error::RecordUnreadable { name: name.to_string(), source })?;
     Ok(cgroup.set_state(&text)?)
 }

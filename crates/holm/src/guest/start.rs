@@ -25,7 +25,7 @@ pub fn start(guest: &Guest<'_>) -> Result<()> {
     if reconcile(&locked)?.is_some() {
         return Err(Error::AlreadyRunning(guest.name().clone()));
     }
-    locked.call_off_restart()?;
+    locked.cancel_restart()?;
     let attempt = begin(&locked)?;
     let started = spawn_monitor(guest, |ready| launch_and_watch(&attempt, ready));
     if started.is_err() {
@@ -34,7 +34,7 @@ pub fn start(guest: &Guest<'_>) -> Result<()> {
     started.map(drop).map_err(|error| explain(guest.pool(), error))
 }
 
-/// Begins to start a guest as its guest.toml says.
+/// Decides on a start by the guest's settings, and begins it.
 pub(super) fn begin<'a>(guest: &LockedGuest<'a>) -> Result<Attempt<'a>> {
     let (_, config) = guest.config()?;
     check_filesystem(guest.pool())?;
@@ -52,7 +52,7 @@ pub(super) fn become_monitor(attempt: Attempt<'_>) -> Result<Infallible> {
     result
 }
 
-/// The same; calls `ready` when nothing is left to do but to become the monitor.
+/// The same; calls `ready` when the only thing left to do is to become the monitor.
 fn launch_and_watch(attempt: &Attempt<'_>, ready: &dyn Fn()) -> Result<Infallible> {
     let decision = &attempt.decision;
     let notify = notify_socket()?;

@@ -6,14 +6,14 @@ use super::error::{Error, Result};
 use super::handle::Guest;
 use crate::process::ended_within;
 
-/// An init that has run for so many seconds has its signal handlers.
+/// An init that has run for this many seconds has installed its signal handlers.
 const YOUNG: u64 = 10;
 
-/// How long to wait before a young guest's init is asked again.
+/// How long to wait before a young init is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// The same for an older one that only a command inside asks: on a slow host it may not listen yet either. A program that
-/// is asked by a signal may take a second one for impatience.
+/// The same for an older one that is asked by a command inside: on a slow host it may not listen yet either. A second
+/// signal may mean more than the first to a program.
 const ASK_SELDOM: Duration = Duration::from_secs(10);
 
 /// Asks a guest's init to end, waits at most `timeout`, then kills what is left. Says whether it had
@@ -31,8 +31,8 @@ pub fn stop(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
 
 /// Asks init to end, and says whether it did within `timeout`.
 ///
-/// One that was started just now may not listen yet, and nothing tells when it does: the kernel drops a signal without
-/// a handler, and what `/sbin/init 0` writes is lost. So a young guest is asked repeatedly.
+/// One that was started just now may not listen yet, and nothing shows when it does: the kernel drops a signal without
+/// a handler, and what `/sbin/init 0` writes is lost. So a young init is asked repeatedly.
 fn ends_when_asked(ending: &Ending<'_>, timeout: Duration) -> Result<bool> {
     let record = &ending.running.record;
     let begin = Instant::now();
@@ -41,7 +41,7 @@ fn ends_when_asked(ending: &Ending<'_>, timeout: Duration) -> Result<bool> {
         let left = timeout.saturating_sub(begin.elapsed());
         asked |= ask(ending, left).is_ok();
         if !asked {
-            // It has ended, or has made itself so that it cannot be asked.
+            // It has ended, or cannot be asked by the guest's own doing.
             return Ok(ended_within(&ending.init, Duration::ZERO)?);
         }
         let young = record.age() <= YOUNG && !ending.running.cgroup.ready().unwrap_or(true);
@@ -59,7 +59,7 @@ fn ends_when_asked(ending: &Ending<'_>, timeout: Duration) -> Result<bool> {
     }
 }
 
-/// Asks once: by a signal, or by the command that asks an init which no signal asks.
+/// Asks once: by a signal, or by a command for an init that no signal ends.
 fn ask(ending: &Ending<'_>, timeout: Duration) -> Result<()> {
     let running = &ending.running;
     if let Some(signal) = running.record.stop_signal {

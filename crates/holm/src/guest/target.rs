@@ -7,14 +7,14 @@ use crate::pool;
 /// A guest that a verb acts on.
 #[derive(Debug)]
 pub(super) enum Target<'a> {
-    /// One with a directory, locked; and if it runs, as what.
+    /// One with a directory, locked; with the running guest if it runs.
     Kept(LockedGuest<'a>, Option<RunningGuest>),
-    /// One of `holm run`, which runs. It has no directory and no lock: the command that waits for it cleans up after it.
+    /// One for one command, which runs. It has no directory and no lock: the `holm run` that waits for it cleans up.
     OneCommand(RunningGuest),
 }
 
 impl<'a> Target<'a> {
-    /// Locks the guest where that can be done, and looks whether it runs.
+    /// Locks the guest if it has a directory, and looks whether it runs.
     pub fn of(guest: &Guest<'a>) -> Result<Self> {
         match guest.lock() {
             Ok(locked) => {

@@ -7,7 +7,8 @@ use super::target::Target;
 use crate::process::ended_within;
 use crate::record::{LastRun, now};
 
-/// Waits until a guest has ended, at most `timeout`, and tells how; of one of `holm run` only that command knows.
+/// Waits until a guest has ended, at most `timeout`, and returns how; for a guest for one command only its `holm run`
+/// knows.
 pub fn wait(guest: &Guest<'_>, timeout: Option<Duration>) -> Result<LastRun> {
     let name = guest.name();
     if let Some(running) = Target::of(guest)?.unlock() {
@@ -16,7 +17,7 @@ pub fn wait(guest: &Guest<'_>, timeout: Option<Duration>) -> Result<LastRun> {
         if let Some(init) = init
             && !ended_within(&init, timeout)?
         {
-            let hint = "`holm status` tells what it does".to_owned();
+            let hint = "`holm status` shows what it is doing".to_owned();
             let seconds = timeout.as_secs();
             return Err(Error::Timeout { name: name.clone(), what: "did not end", seconds, hint });
         }

@@ -216,7 +216,7 @@ fn start_killed_goes_on_in_the_monitor(sandbox: &mut Sandbox) {
         stopped.kill_command();
         kill_process(stopped.at, Signal::CONT).expect("it stands still");
         // `start` waits for the lock, which the child has until it is the monitor.
-        sandbox.holm(&["start", "box"]).refused(&["guest box", "running already"]);
+        sandbox.holm(&["start", "box"]).refused(&["guest box", "already running"]);
         let state = status(sandbox, "box");
         assert_eq!(pid(&state, "monitor"), stopped.at.as_raw_nonzero().get(), "{step}");
         assert_eq!(state["unwatched"], false, "{step}: {state}");

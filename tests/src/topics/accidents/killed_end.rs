@@ -21,7 +21,8 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// The steps of `holm monitor-ended`, as long as it starts nothing.
-const ENDING: &[&str] = &["ended-lock", "bury-killed", "bury-network", "bury-noted", "bury-words"];
+const ENDING: &[&str] =
+    &["ended-lock", "cleanup-killed", "cleanup-network", "cleanup-recorded", "cleanup-note"];
 
 pub(super) fn process(sandbox: &Sandbox, whose: &str) -> Pid {
     Pid::from_raw(pid(&status(sandbox, "box"), whose)).expect("a process id")
@@ -132,7 +133,7 @@ fn at_each_step_of_the_end(sandbox: &mut Sandbox) {
     let before = settled(sandbox);
     for policy in ["no", "always"] {
         sandbox.holm(&["set", "box", &format!("restart={policy}")]).ok();
-        for step in ENDING.iter().chain(&["bury-group"]) {
+        for step in ENDING.iter().chain(&["cleanup-cgroup"]) {
             let what = format!("killed after {step}, restart={policy}");
             start(sandbox, step);
             let (init, monitor) = (process(sandbox, "pid"), process(sandbox, "monitor"));
@@ -146,7 +147,7 @@ fn at_each_step_of_the_end(sandbox: &mut Sandbox) {
             let promised = shown["last"]["failure"].as_str().is_some_and(|text| {
                 text.contains("to start it again is gone") && text.contains("holm start box")
             });
-            let late = !["ended-lock", "bury-killed", "bury-network"].contains(step);
+            let late = !["ended-lock", "cleanup-killed", "cleanup-network"].contains(step);
             assert_eq!(promised, policy == "always" && late && noted, "{what}: {shown}");
             // Each run has an end of its own: the words of this one say nothing about the next.
             is_repaired(sandbox, &before, &what);
@@ -196,7 +197,7 @@ fn at_each_step_of_the_start_that_follows(sandbox: &mut Sandbox) {
 fn a_repair_killed_at_each_step(sandbox: &mut Sandbox) {
     create(sandbox);
     let before = settled(sandbox);
-    for step in ENDING.iter().filter(|step| step.starts_with("bury")) {
+    for step in ENDING.iter().filter(|step| step.starts_with("cleanup")) {
         let what = format!("the repair killed after {step}");
         sandbox.holm(&["start", "box"]).ok();
         let (init, monitor) = (process(sandbox, "pid"), process(sandbox, "monitor"));

@@ -50,7 +50,7 @@ fn two_starts(sandbox: &mut Sandbox) {
     changes_nothing(sandbox, |sandbox| {
         for _ in 0..ROUNDS {
             let start = ["start", "box"];
-            loser(both(sandbox, &start, &start)).refused(&["guest box", "running already"]);
+            loser(both(sandbox, &start, &start)).refused(&["guest box", "already running"]);
             let state = status(sandbox, "box");
             assert!(pid(&state, "pid") > 0 && pid(&state, "monitor") > 0, "{state}");
             sandbox.holm(&["stop", "box"]).ok();

@@ -67,7 +67,7 @@ fn the_monitors(sandbox: &mut Sandbox) {
     // With its socket away as well, such a process would be ended as a monitor that nobody can reach.
     let run = format!("/run/holm/{}", sandbox.instance().expect("in use"));
     std::fs::remove_dir_all(run).expect("a run folder");
-    sandbox.holm(&["start", "box"]).refused(&["running already"]);
+    sandbox.holm(&["start", "box"]).refused(&["already running"]);
     let adopted = status(sandbox, "box");
     assert_eq!(adopted["unwatched"], false, "{adopted}");
     assert_ne!(pid(&adopted, "monitor").unsigned_abs(), other.0.id(), "{adopted}");

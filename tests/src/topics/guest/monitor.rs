@@ -46,7 +46,7 @@ fn a_guest_outlives_its_monitor(sandbox: &mut Sandbox) {
 /// On standard error, by whichever command puts it in; what programs read stays as it is.
 fn a_new_monitor_is_told_of_once(sandbox: &mut Sandbox) {
     let sentence = |name: &str| {
-        format!("holm: guest {name} had no monitor, it was killed; a new one watches it now\n")
+        format!("holm: the monitor of guest {name} was killed; a new one was started\n")
     };
     let names = ["box", "other"];
     for name in names {
@@ -87,7 +87,7 @@ fn a_wiped_run_folder_loses_no_guest(sandbox: &mut Sandbox) {
     std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run folder");
     let found = sandbox.holm(&["status", "box", "--json"]).ok();
     assert_ne!(found.json()["status"], "stopped");
-    assert!(found.stderr.contains("box had no monitor that could be reached;"), "{found}");
+    assert!(found.stderr.contains("the monitor of guest box could not be reached;"), "{found}");
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
     remove(sandbox, "box");
 }

@@ -296,7 +296,7 @@ fn a_look_makes_flushed_rules_again(sandbox: &mut Sandbox) {
     launch("web", "private");
     let rules = world.host.sh("nft list ruleset");
     assert!(rules.contains("table inet holm-"), "{rules}");
-    let said = "rules had been flushed, and are there again";
+    let said = "the ruleset had been flushed and was restored";
     for (words, stderr) in [
         (&["ls"][..], true),
         (&["ls", "-q"], true),

@@ -10,11 +10,11 @@ use crate::process::own_pid;
 use crate::record::{LastRun, PendingRestart, RunRecord, now};
 use crate::step;
 
-/// A guest that ran this long has started well: its restart policy begins to wait anew, in seconds.
+/// After a run of this many seconds, the waits of the restart policy begin again at the shortest.
 const STABLE: u64 = 60;
 
-/// Cleans up after a run that has ended, and notes how that was. What follows is for its monitor to say, if
-/// that is still there.
+/// Cleans up after a run that has ended, and records how it ended. Whether it is started again is for its monitor to
+/// decide, if that is still there.
 pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
     let record = &run.record;
     let left = (record.has_monitor() && !record.is_stopping() && record.monitor_pid != own_pid())
@@ -26,10 +26,9 @@ pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
     clean_up_noting(guest, run, |last| LastRun { pending: last.pending.or(left), ..last })
 }
 
-/// The same with a note that says more.
+/// The same; `note` completes what is recorded.
 ///
-/// The control group goes last: as long as it is there, a command that was killed in the midst of this is followed by
-/// one that does it again.
+/// The control group goes last: as long as it is there, the next command does all of this again if this one is killed.
 pub fn clean_up_noting(
     guest: &LockedGuest<'_>,
     run: RunningGuest,
@@ -49,13 +48,13 @@ pub fn clean_up_noting(
             Err(Error::Pool(pool::Error::Failed(failed))) if failed.is_no_room() => {}
             noted => noted?,
         }
-        step::done("bury-noted");
+        step::done("cleanup-recorded");
         guest.remove_end_note();
     }
     remove_cgroup(run.cgroup)
 }
 
-/// The same for a guest of `holm run`, of which nothing stays.
+/// The same for a guest for one command, of which nothing is recorded.
 pub fn clean_up_one_command(guest: &Guest<'_>, run: RunningGuest) -> Result<()> {
     end_processes_and_network(&run)?;
     remove_cgroup(run.cgroup)?;
@@ -63,7 +62,7 @@ pub fn clean_up_one_command(guest: &Guest<'_>, run: RunningGuest) -> Result<()> 
     Ok(())
 }
 
-/// Removes what is left of a guest without living processes and without a record.
+/// Removes what is left of a guest without processes and without a run record.
 pub fn remove_unrecorded(guest: &LockedGuest<'_>, cgroup: GuestCgroup) -> Result<()> {
     let (pool, name) = (guest.pool(), guest.name());
     if let Some(ids) = pool.recorded_ids(&guest.dir()).filter(|ids| pool.owns_ids(name, *ids)) {
@@ -74,16 +73,16 @@ pub fn remove_unrecorded(guest: &LockedGuest<'_>, cgroup: GuestCgroup) -> Result
 
 fn end_processes_and_network(run: &RunningGuest) -> Result<()> {
     run.cgroup.kill()?;
-    step::done("bury-killed");
+    step::done("cleanup-killed");
     net::end(&run.record.network)?;
-    step::done("bury-network");
+    step::done("cleanup-network");
     Ok(())
 }
 
 fn remove_cgroup(cgroup: GuestCgroup) -> Result<()> {
-    step::done("bury-words");
+    step::done("cleanup-note");
     cgroup.remove()?;
-    step::done("bury-group");
+    step::done("cleanup-cgroup");
     Ok(())
 }
 

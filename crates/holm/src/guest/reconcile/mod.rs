@@ -1,7 +1,7 @@
 //! Reconciliation: what is recorded is compared with what the kernel shows, and the difference repaired.
 //!
-//! What is there without an owner was left by a process of Holm that was killed. Every command that looks at a guest
-//! or changes one does this first, under the guest's lock.
+//! What has no owner was left by a process of Holm that was killed. Every command that looks at a guest or changes one
+//! reconciles it first, under the guest's lock.
 
 mod adopt;
 mod clean_up;

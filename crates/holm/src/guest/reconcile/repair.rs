@@ -17,7 +17,7 @@ use crate::record::RunRecord;
 pub fn reconcile(guest: &LockedGuest<'_>) -> Result<Option<RunningGuest>> {
     let Some(cgroup) = guest.cgroup()? else { return Ok(None) };
     let Some(record) = read_record(&cgroup, guest.name())? else {
-        // Made, but its launcher was killed before it had a process to speak of.
+        // Made, but its launcher was killed before it had recorded anything.
         cgroup.kill()?;
         remove_unrecorded(guest, cgroup)?;
         return Ok(None);
@@ -31,14 +31,14 @@ pub fn reconcile(guest: &LockedGuest<'_>) -> Result<Option<RunningGuest>> {
     }
     if !has_monitor || ended_unreachable_monitor(guest, &found.record) {
         adopt(guest, &mut found)?;
-        let why = if has_monitor { " that could be reached" } else { ", it was killed" };
+        let what = if has_monitor { "could not be reached" } else { "was killed" };
         let name = guest.name();
-        guest.pool().notify(&format!("guest {name} had no monitor{why}; a new one watches it now"));
+        guest.pool().notify(&format!("the monitor of guest {name} {what}; a new one was started"));
     }
     Ok(Some(found))
 }
 
-/// Sees to it that a guest, which must be running, has a monitor.
+/// Puts a monitor beside a guest, which must be running, if it has none.
 pub fn ensure_monitor(guest: &Guest<'_>) -> Result<()> {
     running(guest)?;
     let locked = guest.lock()?;

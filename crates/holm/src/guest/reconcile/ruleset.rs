@@ -4,18 +4,20 @@ use crate::net;
 use crate::pool::{Name, Pool};
 use crate::record::{RunRecord, now};
 
-/// A guest of one command may be in the making for this long, in seconds.
-const MAKING: u64 = 10;
+/// A start of a guest for one command may take this long, in seconds.
+const START_MAX: u64 = 10;
 
-/// What is to be said of a ruleset that had been flushed, and the guests whom that concerns.
+/// A ruleset that had been flushed was restored, or could not be.
 #[derive(Debug)]
 pub struct RulesetNotice {
+    /// Which of the two, as a sentence.
     pub text: String,
+    /// The guests that it protects.
     pub guests: Vec<Name>,
 }
 
-/// Makes the ruleset again if somebody has flushed it while private guests run: without it guests are
-/// neither hidden nor kept from the host's loopback services. One question to the kernel, however many guests there are.
+/// Restores the ruleset if somebody has flushed it while private guests run: without it, guests are neither isolated
+/// from each other nor kept from the host's loopback services. One request to the kernel, however many guests there are.
 pub fn restore_ruleset(pool: &Pool, running: &[(&Name, &RunRecord)]) -> Option<RulesetNotice> {
     let is_private = |record: &RunRecord| net::has_veth(&record.network);
     if !running.iter().any(|(_, record)| is_private(record))
@@ -23,21 +25,21 @@ pub fn restore_ruleset(pool: &Pool, running: &[(&Name, &RunRecord)]) -> Option<R
     {
         return None;
     }
-    let unguarded = running.iter().filter(|(name, record)| {
+    let unprotected = running.iter().filter(|(name, record)| {
         is_private(record) && needs_ruleset(&Guest::new(pool, name), record)
     });
-    let guests: Vec<Name> = unguarded.map(|(name, _)| (*name).clone()).collect();
+    let guests: Vec<Name> = unprotected.map(|(name, _)| (*name).clone()).collect();
     if guests.is_empty() {
         return None;
     }
     let text = match net::restore_ruleset(pool.instance()) {
-        // Another command was faster, and says so.
+        // Another command has restored it, and says so.
         Ok(false) => return None,
-        Ok(true) => "the packet filter's rules had been flushed, and are there again; until now \
-                     private guests were neither hidden nor guarded"
+        Ok(true) => "the ruleset had been flushed and was restored; until now \
+                     private guests were not isolated"
             .to_owned(),
         Err(error) => format!(
-            "the packet filter's rules have been flushed, and private guests are neither hidden nor guarded: {}",
+            "the ruleset has been flushed, and private guests are not isolated: {}",
             in_one_line(&error)
         ),
     };
@@ -48,7 +50,7 @@ pub fn restore_ruleset(pool: &Pool, running: &[(&Name, &RunRecord)]) -> Option<R
 /// interface before its rules.
 fn needs_ruleset(guest: &Guest<'_>, record: &RunRecord) -> bool {
     let started = if record.one_command {
-        now().saturating_sub(record.started) > MAKING
+        now().saturating_sub(record.started) > START_MAX
     } else {
         guest.try_lock().is_ok_and(|lock| lock.is_some())
     };

@@ -11,8 +11,8 @@ use super::repair::reconcile;
 use crate::pool::{Name, Pool};
 use crate::record::now;
 
-/// What has no owner may be in the making for this long, in seconds.
-const MAKING: u64 = 10;
+/// What has no owner may belong to a start that takes this long, in seconds.
+const START_MAX: u64 = 10;
 
 /// Reconciles all guests: those that ended when no monitor was there, those that run without a monitor, those of
 /// `holm run` without the command. Returns the guests for which that failed: they keep no other from it.
@@ -33,7 +33,7 @@ pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
         let in_use =
             pool.guest_dir(&owner).is_dir() || groups.iter().any(|group| group == owner.as_str());
         if !in_use {
-            pool.release_stale_id(context, MAKING);
+            pool.release_stale_id(context, START_MAX);
         }
     }
     Ok(broken)
@@ -43,8 +43,8 @@ pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
 pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
     let Some(cgroup) = guest.cgroup()? else { return Ok(()) };
     let record = match read_record(&cgroup, guest.name()) {
-        // Whoever cares is told; only `kill` does something about it.
-        Err(Error::State { .. }) => return Ok(()),
+        // `look` reports it; only `kill` does something about it.
+        Err(Error::RecordUnreadable { .. }) => return Ok(()),
         record => record?,
     };
     let reachable = guest.run_dir().join(MONITOR_SOCKET).exists();
@@ -52,7 +52,7 @@ pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
         return Ok(());
     }
     if guest.has_dir() {
-        // Whoever has the lock is at work on it.
+        // Whoever has locked it is working on it.
         let Some(locked) = guest.try_lock()? else { return Ok(()) };
         return match reconcile(&locked) {
             // It ends this moment: the next look finds it stopped.
@@ -66,7 +66,7 @@ pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
     let pool = guest.pool().cgroup()?;
     let path = pool.layout().v2_root().join(pool.name()).join(guest.name().as_str());
     let made = fs::metadata(path).map_or(0, |data| data.ctime().unsigned_abs());
-    if now().saturating_sub(made) > MAKING {
+    if now().saturating_sub(made) > START_MAX {
         cgroup.remove()?;
     }
     Ok(())

@@ -26,7 +26,7 @@ pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
             guest.problem.get_or_insert(in_one_line(&error));
         }
     }
-    look_after_ruleset(pool, &mut all);
+    check_ruleset(pool, &mut all);
     Ok(all)
 }
 
@@ -34,11 +34,11 @@ pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
 pub fn summary(guest: &Guest<'_>) -> Result<Summary> {
     sweep_one(guest)?;
     let Some(mut found) = look(guest)? else { return Err(guest.missing()?) };
-    look_after_ruleset(guest.pool(), std::slice::from_mut(&mut found));
+    check_ruleset(guest.pool(), std::slice::from_mut(&mut found));
     Ok(found)
 }
 
-/// Whether a guest runs, or will by itself.
+/// Whether a guest runs, or will be started again by its monitor.
 pub fn goes_on(guest: &Guest<'_>) -> Result<bool> {
     sweep_one(guest)?;
     // A monitor notes an end, which is when this is asked, before all of the guest is gone, under this lock.
@@ -54,12 +54,12 @@ pub fn oom_kills(guest: &Guest<'_>) -> Result<(u64, u64)> {
     Ok(found.map_or((0, 0), |found| (found.oom_kills, last(&found))))
 }
 
-/// Makes the ruleset again if it is missing, and notes that with the guests whom it concerns.
-fn look_after_ruleset(pool: &Pool, guests: &mut [Summary]) {
+/// Restores the ruleset if it is missing, and says so in the summaries of the guests that it protects.
+fn check_ruleset(pool: &Pool, guests: &mut [Summary]) {
     let running: Vec<_> =
-        guests.iter().filter_map(|guest| Some((&guest.name, guest.state.as_ref()?))).collect();
+        guests.iter().filter_map(|guest| Some((&guest.name, guest.record.as_ref()?))).collect();
     let Some(notice) = restore_ruleset(pool, &running) else { return };
     for guest in guests.iter_mut().filter(|guest| notice.guests.contains(&guest.name)) {
-        guest.unguarded = Some(notice.text.clone());
+        guest.ruleset_notice = Some(notice.text.clone());
     }
 }

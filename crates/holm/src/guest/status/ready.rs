@@ -8,7 +8,7 @@ use super::super::error::{Error, Result};
 use super::super::handle::Guest;
 use super::super::running::{RunningGuest, running};
 
-/// Waits until a guest's init has said that the guest is up, at most `timeout`; `false`, at once, if it is an init that never says so.
+/// Waits until a guest is ready, at most `timeout`; returns `false` at once if its init never reports that.
 ///
 /// The monitor notes it as an attribute of the guest's control group, which is a change that inotify
 /// tells.
@@ -33,7 +33,7 @@ pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
             return Ok(true);
         }
         let Some(monitor) = monitor.as_ref().filter(|_| record.adopted.is_none()) else {
-            return Err(Error::Unheard(name.clone()));
+            return Err(Error::ReadinessUnknown(name.clone()));
         };
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -59,7 +59,7 @@ pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
             return Err(Error::Ended(name.clone()));
         }
         if !fds[2].revents().is_empty() && !cgroup.ready()? {
-            return Err(Error::Unheard(name.clone()));
+            return Err(Error::ReadinessUnknown(name.clone()));
         }
         let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
         let mut events = inotify::Reader::new(&changes, &mut buffer);

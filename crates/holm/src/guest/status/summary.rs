@@ -12,19 +12,19 @@ use crate::record::{LastRun, PendingRestart, RunRecord};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Nothing.
+    /// It does not run.
     Stopped,
-    /// Its init runs, and has not said that it is ready, or cannot.
+    /// Its init runs; it has not reported that it is ready, or cannot.
     Running,
-    /// Its init has said that the guest is up.
+    /// Its init has reported that it is ready.
     Ready,
-    /// All its processes stand still.
+    /// All its processes are frozen.
     Frozen,
-    /// It has been asked to end, or has ended and its monitor has yet to say how.
+    /// It has been asked to end, or has ended and its monitor has yet to record how.
     Stopping,
     /// It has ended and will be started again.
     Restarting,
-    /// It has a control group, whose note about it cannot be read.
+    /// It has a control group, whose run record cannot be read.
     Unknown,
 }
 
@@ -41,26 +41,33 @@ pub struct Summary {
     pub usage: Option<Usage>,
     /// How many processes the kernel killed in this run because the memory limit was reached.
     pub oom_kills: u64,
-    /// Its monitor is dead, and another command is at work on the guest: else this look had put a new one in its place.
-    pub unwatched: bool,
-    /// Whether it is ready cannot be known: its first monitor died before init said so.
-    pub unheard: bool,
-    /// The rules that guard its network had been flushed; this look made them again, or says why it could not.
-    pub unguarded: Option<String>,
-    /// More of it, if it runs.
-    pub state: Option<RunRecord>,
+    /// Its monitor is dead, and another command has locked the guest: else a new monitor had been put in place just now.
+    #[serde(rename = "unwatched")]
+    pub monitor_missing: bool,
+    /// Whether it is ready cannot be known: its first monitor died before init reported it.
+    #[serde(rename = "unheard")]
+    pub readiness_unknown: bool,
+    /// The ruleset that protects its network had been flushed: it was restored just now, or why it could not be.
+    #[serde(rename = "unguarded")]
+    pub ruleset_notice: Option<String>,
+    /// Its run record, if it runs.
+    #[serde(rename = "state")]
+    pub record: Option<RunRecord>,
     /// How its last run ended.
     pub last: Option<LastRun>,
-    /// What is wrong with its settings, or with the note about it, if anything.
+    /// What is wrong with its settings or its run record, if anything.
     pub problem: Option<String>,
 }
 
-/// Looks without a lock: `ls` must not wait for a start that takes its time.
+/// What a guest is doing; `None` if there is no such guest. It is not locked: `ls` must not wait for a start that takes
+/// its time.
 pub(super) fn look(guest: &Guest<'_>) -> Result<Option<Summary>> {
     let name = guest.name();
     let has_dir = guest.has_dir();
     let found = match guest.cgroup()?.map(|cgroup| (read_record(&cgroup, name), cgroup)) {
-        Some((Err(error @ Error::State { .. }), _)) => return Ok(Some(unknown(name, &error))),
+        Some((Err(error @ Error::RecordUnreadable { .. }), _)) => {
+            return Ok(Some(unknown(name, &error)));
+        }
         Some((record, cgroup)) => record?.map(|record| RunningGuest { cgroup, record }),
         None => None,
     };
@@ -91,11 +98,11 @@ pub(super) fn look(guest: &Guest<'_>) -> Result<Option<Summary>> {
         base,
         usage: running.as_ref().and_then(|it| it.cgroup.usage().ok()),
         oom_kills: running.as_ref().and_then(|it| it.cgroup.oom_kills().ok()).unwrap_or(0),
-        unwatched: running.as_ref().is_some_and(|it| !it.record.has_monitor()),
-        unheard: status == Status::Running
+        monitor_missing: running.as_ref().is_some_and(|it| !it.record.has_monitor()),
+        readiness_unknown: status == Status::Running
             && running.as_ref().is_some_and(|it| it.record.notifies && it.record.adopted.is_some()),
-        unguarded: None,
-        state: running.map(|it| it.record),
+        ruleset_notice: None,
+        record: running.map(|it| it.record),
         last,
         problem,
     }))
@@ -129,7 +136,7 @@ fn last_run(guest: &Guest<'_>, runs: bool) -> Option<LastRun> {
     Some(last)
 }
 
-/// A guest that one cannot tell more of.
+/// A guest whose run record cannot be read.
 fn unknown(name: &Name, error: &Error) -> Summary {
     Summary {
         name: name.clone(),
@@ -137,10 +144,10 @@ fn unknown(name: &Name, error: &Error) -> Summary {
         base: String::new(),
         usage: None,
         oom_kills: 0,
-        unwatched: false,
-        unheard: false,
-        unguarded: None,
-        state: None,
+        monitor_missing: false,
+        readiness_unknown: false,
+        ruleset_notice: None,
+        record: None,
         last: None,
         problem: Some(in_one_line(error)),
     }

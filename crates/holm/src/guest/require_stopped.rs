@@ -2,8 +2,8 @@ use super::error::{Error, Result};
 use super::handle::LockedGuest;
 use super::reconcile::reconcile;
 
-/// Refuses a guest that runs or will by itself; `hint` is another way out than stopping it.
-pub(super) fn require_at_rest(guest: &LockedGuest<'_>, hint: &'static str) -> Result<()> {
+/// Refuses a guest that runs or will be started again by its monitor; `hint` is another remedy than stopping it.
+pub(super) fn require_stopped(guest: &LockedGuest<'_>, hint: &'static str) -> Result<()> {
     let name = guest.name().clone();
     if reconcile(guest)?.is_some() {
         return Err(Error::Running { name, hint });
