@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -188,6 +189,14 @@ fn files(dir: &Path, depth: u32, items: &mut BTreeSet<String>) {
             }
         }
     }
+}
+
+/// A port that nobody listens on just now.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a free port")
+        .port()
 }
 
 #[cfg(test)]

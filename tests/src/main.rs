@@ -2,16 +2,19 @@
 //! look at the host before and after. The same static program runs on the development machine and in the VM lanes.
 
 #![forbid(unsafe_code)]
-#![allow(dead_code, reason = "topics use these as they come")]
 
 mod command;
 mod fixture;
+mod guest;
 mod host;
 mod options;
+mod process;
 mod sandbox;
+mod source;
 mod terminal;
 mod test;
 mod topics;
+mod traces;
 
 use libtest_mimic::{Conclusion, Trial};
 use options::Options;

@@ -5,7 +5,6 @@ use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
 use rustix::fs::inotify;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::Stdio;
 
 pub const TESTS: &[Test] = &[
@@ -24,19 +23,9 @@ pub const TESTS: &[Test] = &[
     test!(a_32_bit_guest_says_so).bases(&["busybox"]),
 ];
 
-/// A folder that holds the probe alone, on a real disk, to bind into guests.
-pub fn probe_folder(sandbox: &Sandbox) -> PathBuf {
-    let folder = sandbox.root().join("probe");
-    std::fs::create_dir_all(&folder).expect("a folder for the probe");
-    let beside = std::env::current_exe().expect("own path").with_file_name("holm-probe");
-    std::fs::copy(&beside, folder.join("holm-probe"))
-        .unwrap_or_else(|error| panic!("{}: {error}", beside.display()));
-    folder
-}
-
 /// Runs the probe in a guest for one command, `settings` on its command line.
 fn probe(sandbox: &Sandbox, settings: &[&str], words: &[&str]) -> Outcome {
-    let mount = format!("{}:/probe:ro", probe_folder(sandbox).display());
+    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
     let mut args = vec!["run", "--base", "busybox", "--net", "none", "-v", &mount];
     args.extend(settings);
     args.extend(["--", "/probe/holm-probe"]);
@@ -51,7 +40,7 @@ fn mounts_are_locked(sandbox: &mut Sandbox) {
 }
 
 fn mounts_are_locked_in_a_guest_that_stays(sandbox: &mut Sandbox) {
-    let mount = format!("{}:/probe:ro", probe_folder(sandbox).display());
+    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
     sandbox
         .holm(&["launch", "g", "--base", "busybox", "-v", &mount, "--", "/bin/sleep", "1000"])
         .ok();
@@ -81,7 +70,7 @@ fn nothing_leads_out(sandbox: &mut Sandbox) {
 }
 
 fn nothing_leads_out_of_exec(sandbox: &mut Sandbox) {
-    let mount = format!("{}:/probe:ro", probe_folder(sandbox).display());
+    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
     sandbox
         .holm(&["launch", "g", "--base", "busybox", "-v", &mount, "--", "/bin/sleep", "1000"])
         .ok();
@@ -135,7 +124,7 @@ fn inotify_instances_are_per_guest(sandbox: &mut Sandbox) {
     if most > 512 {
         skip("fs.inotify.max_user_instances is raised here: nothing would run out");
     }
-    let mount = format!("{}:/probe:ro", probe_folder(sandbox).display());
+    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
     let count = most.to_string();
     let mut guests: Vec<_> = (0..GUESTS)
         .map(|_| {

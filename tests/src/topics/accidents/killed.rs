@@ -1,14 +1,16 @@
 //! `holm start` and `holm run` killed with -9 at each step: the next command repairs.
 
-use std::io::Read;
+use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 
-use super::{becomes, exec, pid, settled, status, traces};
+use crate::guest::{exec, idle, pid, status};
+use crate::process::Stopped;
 use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
+use crate::traces::{becomes, settled, traces};
 
 pub const TESTS: &[Test] = &[
     test!(start_killed_at_each_step).bases(&["busybox"]),
@@ -17,6 +19,8 @@ pub const TESTS: &[Test] = &[
     test!(run_killed_at_each_step).bases(&["busybox"]),
     test!(create_killed).bases(&["busybox"]),
     test!(a_release_build_injects_no_faults).bases(&["busybox"]),
+    test!(a_stop_that_was_killed_lapses).bases(&["busybox"]),
+    test!(ids_noted_by_a_guest_but_not_its_own).bases(&["busybox"]),
 ];
 
 /// The steps that `holm start` itself takes.
@@ -42,96 +46,6 @@ pub const LAUNCHING: &[&str] = &[
 ];
 /// From here on init runs.
 pub const EXECUTED: &str = "exec";
-
-/// A command that stands still at a step.
-pub struct Stopped {
-    command: Child,
-    /// The process that stopped: the command, or the child that becomes the monitor.
-    pub at: Pid,
-}
-
-impl Stopped {
-    /// Runs `holm ARGS...` until it has done `step`.
-    #[track_caller]
-    pub fn new(sandbox: &Sandbox, args: &[&str], step: &str) -> Self {
-        let mut command = sandbox.command_with_fault("HOLM_STOP_AT", step);
-        Self::of(sandbox, command.args(args), step)
-    }
-
-    /// The same for a command that the caller has told to stop at `step`.
-    #[track_caller]
-    pub fn of(sandbox: &Sandbox, command: &mut Command, step: &str) -> Self {
-        let words = format!("{command:?}");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut command = command.spawn().expect("holm runs");
-        let at = sandbox.wait_for("a process that stops at the step", || {
-            if let Some(status) = command.try_wait().expect("our child") {
-                panic!(
-                    "{words} ended with {status} and never came to step {step}; \
-                     is it built with --features holm-cli/fault-injection?"
-                );
-            }
-            let id = command.id();
-            std::iter::once(id).chain(children(id)).find(|&pid| is_stopped(pid))
-        });
-        let at = Pid::from_raw(at.cast_signed()).expect("a process id");
-        Self { command, at }
-    }
-
-    fn kill_it(&self) {
-        kill_process(self.at, Signal::KILL).expect("it stands still");
-    }
-
-    /// The one child of the process that stopped.
-    #[track_caller]
-    pub fn child(&self) -> Pid {
-        let children = children(self.at.as_raw_nonzero().get().cast_unsigned());
-        let &[child] = &children[..] else { panic!("not one child: {children:?}") };
-        Pid::from_raw(child.cast_signed()).expect("a process id")
-    }
-
-    /// Lets it go on to its end: how it ended, and what it said.
-    #[track_caller]
-    pub fn go_on(&mut self, sandbox: &Sandbox) -> (ExitStatus, String) {
-        kill_process(self.at, Signal::CONT).expect("it stands still");
-        let status = sandbox.wait_for("the command ends", || self.try_wait());
-        let mut said = String::new();
-        let stderr = self.command.stderr.take().expect("piped");
-        { stderr }.read_to_string(&mut said).expect("text");
-        (status, said)
-    }
-
-    /// How the command ended, if it has.
-    pub fn try_wait(&mut self) -> Option<ExitStatus> {
-        self.command.try_wait().expect("our child")
-    }
-
-    pub fn kill_command(&mut self) {
-        self.command.kill().expect("our child");
-        self.command.wait().expect("our child");
-    }
-}
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        // What a failed test leaves; a number that was given anew meanwhile is not stopped.
-        if is_stopped(self.at.as_raw_nonzero().get().cast_unsigned()) {
-            let _ = kill_process(self.at, Signal::KILL);
-        }
-        let _ = self.command.kill();
-        let _ = self.command.wait();
-    }
-}
-
-fn children(id: u32) -> Vec<u32> {
-    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-    children.unwrap_or_default().split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
-}
-
-pub fn is_stopped(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
-}
 
 pub fn create(sandbox: &Sandbox) {
     sandbox.holm(&["create", "box", "--base", "busybox", "--", "sleep", "100000"]).ok();
@@ -200,7 +114,7 @@ fn the_monitor_to_be_killed_at_each_step(sandbox: &mut Sandbox) {
     for step in LAUNCHING {
         let mut stopped = Stopped::new(sandbox, &["start", "box"], step);
         stopped.kill_it();
-        let ended = sandbox.wait_for("holm start ends", || stopped.command.try_wait().ok()?);
+        let ended = sandbox.wait_for("holm start ends", || stopped.try_wait());
         assert_eq!(ended.code(), Some(125), "start must not claim success: {step}");
         is_repaired(sandbox, &before, &format!("the monitor-to-be killed after {step}"));
     }
@@ -257,7 +171,7 @@ fn create_killed(sandbox: &mut Sandbox) {
         let _ = child.kill();
         child.wait().expect("our child");
         if sandbox.holm(&["ls", "-q"]).ok().stdout.is_empty() {
-            super::idle(sandbox, "create", "box");
+            idle(sandbox, "create", "box");
         }
         is_whole(sandbox);
         sandbox.holm(&["rm", "box"]).ok();
@@ -284,4 +198,58 @@ fn a_release_build_injects_no_faults(sandbox: &mut Sandbox) {
     let mut command = sandbox.command();
     command.env("HOLM_STOP_AT", "base").env("HOLM_PROBE_NO", "overlay");
     sandbox.run(command.args(["run", "--base", "busybox", "--net", "none", "--", "true"])).ok();
+}
+
+fn a_stop_that_was_killed_lapses(sandbox: &mut Sandbox) {
+    let script = "trap '' TERM; echo deaf; while :; do sleep 1; done";
+    let words = ["launch", "box", "--base", "busybox", "--net", "none", "--", "sh", "-c", script];
+    sandbox.holm(&words).ok();
+    sandbox.wait_for("it hears no signal", || {
+        sandbox.holm(&["logs", "box"]).stdout.contains("deaf").then_some(())
+    });
+    let mut command = sandbox.command();
+    // Longer than it takes to see that it waits.
+    let time = format!("{}s", 8 * sandbox.options.patience());
+    let mut stop = command.args(["stop", "box", "--timeout", &time]).spawn().expect("holm starts");
+    sandbox.wait_for("it is being stopped", || {
+        (status(sandbox, "box")["status"] == "stopping").then_some(())
+    });
+    stop.kill().expect("it runs");
+    stop.wait().expect("it ends");
+    sandbox.wait_for("nobody stops it any more", || {
+        (status(sandbox, "box")["status"] != "stopping").then_some(())
+    });
+    exec(sandbox, "box", "true").ok();
+    sandbox.holm(&["rm", "--force", "box"]).ok();
+}
+
+/// As a `rename` or a change of `security.nesting` leaves it that was killed halfway.
+fn ids_noted_by_a_guest_but_not_its_own(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    idle(sandbox, "create", "other");
+    let root = sandbox.root().to_owned();
+    let note = |name: &str| root.join("guests").join(name).join("id");
+    let noted = std::fs::read_to_string(note("other")).expect("its ids");
+    std::fs::write(note("box"), &noted).expect("the note is written");
+    sandbox.holm(&["start", "box", "other"]).ok();
+    let base = |name| status(sandbox, name)["state"]["ids"]["base"].as_u64().expect("its ids");
+    assert_ne!(base("box"), base("other"));
+    sandbox.holm(&["kill", "box"]).ok();
+    // A note that names another's is no right to give them back.
+    std::fs::write(note("box"), &noted).expect("the note is written");
+    sandbox.holm(&["rm", "box"]).ok();
+    let context = noted.split(' ').next().expect("a context id").to_owned();
+    let link = root.join("ids").join(&context);
+    assert!(link.is_symlink(), "those of the other stay taken");
+    // What a removal that was killed has left in tmp, with the same note.
+    let grave = root.join("tmp/rm-gone-999999999");
+    std::fs::create_dir_all(&grave).expect("a folder");
+    std::fs::write(grave.join("id"), &noted).expect("its note");
+    idle(sandbox, "create", "box");
+    assert!(!grave.exists() && link.is_symlink(), "the folder goes, the ids stay");
+    // A link whose guest was renamed by a command that was killed in between.
+    std::fs::remove_file(&link).and_then(|()| symlink("../guests/before", &link)).expect("a link");
+    sandbox.holm(&["rm", "--force", "other"]).ok();
+    assert!(link.is_symlink());
+    sandbox.holm(&["rm", "box"]).ok();
 }

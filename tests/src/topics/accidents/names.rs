@@ -1,15 +1,16 @@
 //! Names that cannot be, that are not there, that are taken; verbs at the wrong time.
 
-use super::{changes_nothing, idle};
+use crate::guest::{idle, pid, status};
 use crate::sandbox::Sandbox;
+use crate::source::system;
 use crate::test::{Test, test};
+use crate::traces::changes_nothing;
 
 pub const TESTS: &[Test] = &[
     test!(names_that_cannot_be).bases(&["busybox"]),
     test!(bases_that_are_not_there).bases(&["busybox"]),
     test!(a_broken_base_breaks_no_other),
     test!(verbs_at_the_wrong_time).bases(&["busybox"]),
-    test!(a_base_in_use_stays),
 ];
 
 /// Every verb refuses them with the name, the reason and what a name may be.
@@ -70,7 +71,7 @@ fn bases_that_are_not_there(sandbox: &mut Sandbox) {
 
 /// What a killed import, or a hand in the store, can leave.
 fn a_broken_base_breaks_no_other(sandbox: &mut Sandbox) {
-    let source = super::system(sandbox, |_| {});
+    let source = system(sandbox, |_| {});
     sandbox.holm(&["base", "import", "good", &source]).ok();
     let bases = sandbox.root().join("bases");
     std::fs::create_dir(bases.join("empty")).expect("a folder");
@@ -104,12 +105,12 @@ fn verbs_at_the_wrong_time(sandbox: &mut Sandbox) {
         }
         sandbox.holm(&["exec", "box", "true"]).refused(&["guest box", "not running"]);
         sandbox.holm(&["start", "box"]).ok();
-        let first = super::status(sandbox, "box");
+        let first = status(sandbox, "box");
         sandbox.holm(&["start", "box"]).refused(&["guest box", "already", "holm restart box"]);
         sandbox.holm(&["rm", "box"]).refused(&["guest box", "running", "holm stop box", "--force"]);
         sandbox.holm(&["rename", "box", "two"]).refused(&["guest box", "running", "holm stop box"]);
-        let now = super::status(sandbox, "box");
-        assert_eq!(super::pid(&now, "pid"), super::pid(&first, "pid"), "untouched");
+        let now = status(sandbox, "box");
+        assert_eq!(pid(&now, "pid"), pid(&first, "pid"), "untouched");
         idle(sandbox, "create", "two");
         sandbox.holm(&["stop", "box"]).ok();
         sandbox.holm(&["rename", "box", "two"]).refused(&["guest two", "already"]);
@@ -118,19 +119,4 @@ fn verbs_at_the_wrong_time(sandbox: &mut Sandbox) {
             sandbox.holm(&[verb, "box"]).refused(&["no guest box", "holm create"]);
         }
     });
-}
-
-fn a_base_in_use_stays(sandbox: &mut Sandbox) {
-    let source = super::system(sandbox, |_| {});
-    sandbox.holm(&["base", "import", "own", &source]).ok();
-    let words = ["launch", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "1000"];
-    sandbox.holm(&words).ok();
-    sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "guest box"]);
-    sandbox.holm(&["base", "import", "own", &source]).refused(&["own", "exists already"]);
-    super::exec(sandbox, "box", "test -x /bin/busybox").ok();
-    sandbox.holm(&["stop", "box"]).ok();
-    sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "guest box"]);
-    sandbox.holm(&["rm", "box"]).ok();
-    let told = sandbox.holm(&["base", "rm", "own", "--json"]).ok();
-    assert_eq!(told.json(), serde_json::json!({ "name": "own" }));
 }

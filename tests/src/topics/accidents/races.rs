@@ -4,31 +4,27 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::thread;
 
-use rustix::process::{Signal, kill_process};
-
-use super::killed::Stopped;
-use super::room::free_port;
-use super::{IDLE, changes_nothing, idle, pid, status};
 use crate::command::Outcome;
+use crate::guest::{IDLE, exec, idle, pid, status};
 use crate::host::Snapshot;
+use crate::host::free_port;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
+use crate::traces::changes_nothing;
 
 pub const TESTS: &[Test] = &[
     test!(two_starts).bases(&["busybox"]),
     test!(two_creates).bases(&["busybox"]),
     test!(start_against_rm).bases(&["busybox"]),
     test!(start_against_stop).bases(&["busybox"]),
-    test!(create_against_rm_of_the_base),
-    test!(set_against_rm_of_the_base),
     test!(a_released_root_has_nothing_on_the_host).bases(&["busybox"]),
     test!(release_against_run).bases(&["busybox"]),
 ];
 
-const ROUNDS: usize = 6;
+pub const ROUNDS: usize = 6;
 
 /// Runs both commands at once.
-fn both(sandbox: &Sandbox, one: &[&str], two: &[&str]) -> [Outcome; 2] {
+pub fn both(sandbox: &Sandbox, one: &[&str], two: &[&str]) -> [Outcome; 2] {
     thread::scope(|scope| {
         let threads = [one, two].map(|words| scope.spawn(move || sandbox.holm(words)));
         threads.map(|thread| thread.join().expect("a command"))
@@ -76,7 +72,7 @@ fn start_against_rm(sandbox: &mut Sandbox) {
             let [start, rm] = both(sandbox, &["start", "box"], &["rm", "box"]);
             if start.status.success() {
                 rm.refused(&["guest box", "running", "holm stop box"]);
-                super::exec(sandbox, "box", "true").ok();
+                exec(sandbox, "box", "true").ok();
                 sandbox.holm(&["rm", "--force", "box"]).ok();
             } else {
                 start.refused(&["no guest box"]);
@@ -101,45 +97,6 @@ fn start_against_stop(sandbox: &mut Sandbox) {
         }
     });
     sandbox.holm(&["rm", "box"]).ok();
-}
-
-fn create_against_rm_of_the_base(sandbox: &mut Sandbox) {
-    let source = super::system(sandbox, |_| {});
-    for _ in 0..ROUNDS {
-        sandbox.holm(&["base", "import", "own", &source]).ok();
-        let words = ["create", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "1000"];
-        let [create, rm] = both(sandbox, &words, &["base", "rm", "own"]);
-        if create.status.success() {
-            // Either `create` was still at it, or the guest stood already.
-            rm.refused(&["base own", "is used by", "guest"]);
-            sandbox.holm(&["start", "box"]).ok();
-            sandbox.holm(&["rm", "--force", "box"]).ok();
-            sandbox.holm(&["base", "rm", "own"]).ok();
-        } else {
-            create.refused(&["own", "holm base ls"]);
-            rm.ok();
-        }
-    }
-}
-
-/// The new base stands in no guest.toml yet.
-fn set_against_rm_of_the_base(sandbox: &mut Sandbox) {
-    let source = super::system(sandbox, |_| {});
-    for base in ["one", "two"] {
-        sandbox.holm(&["base", "import", base, &source]).ok();
-    }
-    let create = ["create", "box", "--base", "one", "--net", "none", "--", "/bin/sleep", "1000"];
-    sandbox.holm(&create).ok();
-    let mut set = Stopped::new(sandbox, &["set", "box", "base=two"], "set-base");
-    let words = ["base two", "is used by", "being created or changed"];
-    sandbox.holm(&["base", "rm", "two"]).refused(&words);
-    kill_process(set.at, Signal::CONT).expect("it stands still");
-    assert!(sandbox.wait_for("holm set ends", || set.try_wait()).success());
-    sandbox.holm(&["base", "rm", "two"]).refused(&["base two", "guest box", "remove it"]);
-    sandbox.holm(&["base", "rm", "one"]).ok();
-    sandbox.holm(&["start", "box"]).ok();
-    sandbox.holm(&["rm", "--force", "box"]).ok();
-    sandbox.holm(&["base", "rm", "two"]).ok();
 }
 
 /// Gives a root that has not been used the lowest free instance number. Other tests get the highest: none takes this

@@ -6,9 +6,12 @@ use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
-use super::{changes_nothing, exec, idle};
+use crate::guest::{exec, idle};
+use crate::host::free_port;
 use crate::sandbox::Sandbox;
+use crate::source::system;
 use crate::test::{Test, test};
+use crate::traces::changes_nothing;
 
 pub const TESTS: &[Test] = &[
     test!(no_user_ids_left).bases(&["busybox"]),
@@ -79,12 +82,6 @@ fn memory_too_small_to_start(sandbox: &mut Sandbox) {
     });
 }
 
-/// A port that nobody listens on just now.
-pub(super) fn free_port() -> u16 {
-    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-    free.local_addr().expect("bound").port()
-}
-
 fn a_port_of_another(sandbox: &mut Sandbox) {
     let port = free_port().to_string();
     let publish = format!("{port}:80");
@@ -119,7 +116,7 @@ fn disk_full(sandbox: &mut Sandbox) {
     let (image, at) = (image.to_string_lossy().into_owned(), root.to_string_lossy().into_owned());
     run("mkfs.ext4", &["-q", "-m", "0", "-N", "2000", &image]);
     run("mount", &["-o", "loop", &image, &at]);
-    let source = super::system(sandbox, |_| {});
+    let source = system(sandbox, |_| {});
     let holm = |args: &[&str]| sandbox.holm(args);
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         holm(&["base", "import", "own", &source]).ok();

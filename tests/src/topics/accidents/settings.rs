@@ -1,8 +1,9 @@
 //! Settings that cannot be, files edited into nonsense, times that cannot be.
 
-use super::{changes_nothing, exec, idle, status};
+use crate::guest::{exec, idle, status};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
+use crate::traces::changes_nothing;
 
 pub const TESTS: &[Test] = &[
     test!(unknown_keys).bases(&["busybox"]),

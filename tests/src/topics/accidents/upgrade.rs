@@ -4,8 +4,8 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::killed::{Stopped, is_stopped};
-use super::{exec, idle, pid, status};
+use crate::guest::{exec, idle, pid, status};
+use crate::process::{Stopped, is_stopped};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 

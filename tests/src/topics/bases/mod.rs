@@ -1,11 +1,12 @@
 //! Bases: what is kept, what is refused, and what accidents leave.
 
-mod accidents;
 mod hostile;
+mod imports;
 mod kept;
 mod listing;
 mod mirror;
 mod odd;
+mod pinned;
 mod view;
 
 use std::path::Path;
@@ -16,7 +17,7 @@ use crate::test::Test;
 
 /// All tests of bases.
 pub fn tests() -> Vec<Test> {
-    [kept::TESTS, hostile::TESTS, mirror::TESTS, accidents::TESTS].concat()
+    [kept::TESTS, hostile::TESTS, mirror::TESTS, imports::TESTS, pinned::TESTS].concat()
 }
 
 /// A folder beside the sandbox's root for what a test imports; gone with the root.

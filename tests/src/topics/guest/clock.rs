@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use serde_json::Value;
 
-use super::{launch_idle, remove, status};
+use crate::guest::{launch_idle, remove, status};
 use crate::host;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};

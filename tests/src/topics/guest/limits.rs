@@ -1,6 +1,6 @@
 //! Each limit is set, and seen to bite.
 
-use super::{exec, launch_idle, remove, status};
+use crate::guest::{exec, launch_idle, remove, status};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 

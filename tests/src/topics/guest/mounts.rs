@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
-use super::{exec, launch_idle, remove};
+use crate::guest::{exec, launch_idle, remove};
 use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
 

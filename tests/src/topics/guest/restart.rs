@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::status;
+use crate::guest::status;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rustix::fs::{XattrFlags, setxattr};
 
-use super::{exec, remove};
 use crate::command::Outcome;
+use crate::guest::{exec, remove};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 

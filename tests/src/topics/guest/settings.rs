@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use super::{exec, launch_idle, remove, status};
+use crate::guest::{exec, launch_idle, remove, status};
+use crate::host::free_port;
 use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
 
@@ -162,7 +163,7 @@ fn get(address: SocketAddr) -> Option<String> {
 }
 
 fn a_guest_on_the_hosts_network_has_it_and_no_say(sandbox: &mut Sandbox) {
-    let port = super::network::free_port();
+    let port = free_port();
     let listen = format!("127.0.0.1:{port}");
     let words = ["launch", "box", "--base", "busybox", "--net", "host", "--"];
     let server = ["httpd", "-f", "-p", &listen, "-h", "/var/www"];

@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::launch_idle;
 use crate::command::Outcome;
+use crate::guest::launch_idle;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::{exec, launch_idle, remove, status};
+use crate::guest::{IDLE, exec, launch_idle, remove, status};
 use crate::sandbox::Sandbox;
 use crate::terminal::Terminal;
 use crate::test::{Test, test};
@@ -16,6 +16,7 @@ pub const TESTS: &[Test] = &[
     test!(a_renamed_guest_is_the_same).bases(&["busybox"]),
     test!(run_keeps_what_it_is_told_to).bases(&["busybox"]),
     test!(ssh_keys_come_from_files).bases(&["busybox"]),
+    test!(a_run_that_is_kept_hears_the_verbs).bases(&["busybox"]),
 ];
 
 /// An editor: a script that gets the file's name.
@@ -190,4 +191,25 @@ fn ssh_keys_come_from_files(sandbox: &mut Sandbox) {
         .turned_down(&["ssh.keys"]);
     create("/no/such/file").refused(&["/no/such/file"]);
     assert_eq!(sandbox.holm(&["ls", "-q", "-a"]).ok().stdout, "", "nothing was made");
+}
+
+fn a_run_that_is_kept_hears_the_verbs(sandbox: &mut Sandbox) {
+    let words = ["run", "--name", "box", "--keep"];
+    let mut command = sandbox.command();
+    let mut run = command.args([&words[..], &IDLE].concat()).spawn().expect("holm starts");
+    sandbox.wait_for("it runs", || {
+        sandbox.holm(&["exec", "box", "true"]).status.success().then_some(())
+    });
+    sandbox.holm(&["set", "box", "pids.limit=60"]).ok();
+    sandbox.holm(&["freeze", "box"]).ok();
+    sandbox.holm(&["thaw", "box"]).ok();
+    sandbox.holm(&["stop", "box"]).ok();
+    assert_eq!(run.wait().expect("it ends").code(), Some(128 + 15));
+    let after = status(sandbox, "box");
+    assert_eq!(
+        (&after["status"], &after["last"]["ended"]),
+        (&"stopped".into(), &"exited 143".into())
+    );
+    sandbox.holm(&["start", "box"]).ok();
+    sandbox.holm(&["rm", "--force", "box"]).ok();
 }

@@ -24,12 +24,12 @@ pub const PATIENCE: Duration = Duration::from_mins(2);
 pub const SILENCE: Duration = Duration::from_millis(300);
 
 /// A network namespace, held by a process that sleeps in it.
-pub struct Space {
+pub struct TestNetns {
     holder: Child,
     file: File,
 }
 
-impl Space {
+impl TestNetns {
     pub fn new() -> Self {
         let mut holder = Command::new("unshare")
             .args(["--net", "sh", "-c", "echo; exec sleep 3600"])
@@ -44,7 +44,7 @@ impl Space {
         Self { holder, file }
     }
 
-    pub fn netns(&self) -> BorrowedFd<'_> {
+    pub fn fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
@@ -98,7 +98,7 @@ impl Space {
         })
     }
 
-    /// What a server of [`Space::serve_tcp`] says, `None` when it cannot be reached.
+    /// What a server of [`TestNetns::serve_tcp`] says, `None` when it cannot be reached.
     pub fn ask_tcp(&self, to: &str, patience: Duration) -> Option<IpAddr> {
         let to: SocketAddr = to.parse().unwrap();
         self.with(|| {
@@ -133,7 +133,7 @@ impl Space {
     }
 }
 
-impl Drop for Space {
+impl Drop for TestNetns {
     fn drop(&mut self) {
         let _ = self.holder.kill();
         let _ = self.holder.wait();
@@ -157,15 +157,15 @@ impl Server {
 }
 
 /// A host with an uplink to an outside machine, 192.0.2.1.
-pub struct World {
-    pub host: Space,
-    pub outside: Space,
+pub struct Topology {
+    pub host: TestNetns,
+    pub outside: TestNetns,
 }
 
-impl World {
+impl Topology {
     /// The uplink's MTU is 1400.
     pub fn new() -> Self {
-        let (host, outside) = (Space::new(), Space::new());
+        let (host, outside) = (TestNetns::new(), TestNetns::new());
         let pid = outside.holder.id();
         host.sh(&format!(
             "ip link set lo up; ip link add up0 mtu 1400 type veth peer name eth0 mtu 1400 netns {pid}
@@ -180,17 +180,17 @@ impl World {
 
     /// Plans, attaches and configures a private guest.
     pub fn guest(&self, instance: u8, context: u32, net: &Net) -> Guest {
-        let space = Space::new();
+        let netns = TestNetns::new();
         let plan = self.host.with(|| {
             let plan = net::plan(instance, context, net).unwrap();
-            net::attach(&plan, space.file.as_fd()).unwrap();
+            net::attach(&plan, netns.fd()).unwrap();
             plan
         });
-        space.with(|| {
+        netns.with(|| {
             net::loopback_up().unwrap();
             net::configure_inside(&plan).unwrap();
         });
-        Guest { space, plan }
+        Guest { netns, plan }
     }
 
     /// The same while the host has `file` in the place of another; also gives the guest's resolv.conf.
@@ -207,22 +207,22 @@ impl World {
             holm_sys::process::unshare(0x0002_0000).unwrap();
             holm_sys::mount::make_all_private().unwrap();
             rustix::mount::mount_bind(file, place).unwrap();
-            let space = Space::new();
+            let netns = TestNetns::new();
             let plan = net::plan(instance, context, net).unwrap();
-            net::attach(&plan, space.netns()).unwrap();
-            space.with(|| {
+            net::attach(&plan, netns.fd()).unwrap();
+            netns.with(|| {
                 net::loopback_up().unwrap();
                 net::configure_inside(&plan).unwrap();
             });
             let text = net::files(&plan).resolv_conf.unwrap();
-            (Guest { space, plan }, text)
+            (Guest { netns, plan }, text)
         })
     }
 }
 
 /// A private guest.
 pub struct Guest {
-    pub space: Space,
+    pub netns: TestNetns,
     pub plan: Network,
 }
 

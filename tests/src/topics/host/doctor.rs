@@ -4,7 +4,6 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::options::Lane;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -14,14 +13,13 @@ pub const TESTS: &[Test] = &[
     test!(what_is_lacking_has_a_cost_and_a_remedy),
     test!(looks_at_the_features_that_are_named),
     test!(a_root_on_tmpfs_is_no_place_for_guests),
-    test!(machine_of_the_lane).not_in(Lane::Host, "any machine will do for the host lane"),
 ];
 
-fn features(json: &Value) -> Vec<Value> {
+pub fn features(json: &Value) -> Vec<Value> {
     json["features"].as_array().expect("a list of features").clone()
 }
 
-fn state<'a>(features: &'a [Value], name: &str) -> &'a str {
+pub fn state<'a>(features: &'a [Value], name: &str) -> &'a str {
     let feature = features
         .iter()
         .find(|feature| feature["name"] == name)
@@ -94,31 +92,4 @@ fn a_root_on_tmpfs_is_no_place_for_guests(sandbox: &mut Sandbox) {
         sandbox.run(sandbox.command().env("HOLM_ROOT", "/dev/shm").args(["doctor", "--json"]));
     assert_eq!(outcome.code(), 1, "{outcome}");
     assert_eq!(state(&features(&outcome.json()), "filesystem"), "missing", "{outcome}");
-}
-
-/// What Debian's kernels are known to have, so that a probe which wrongly says no is noticed.
-fn machine_of_the_lane(sandbox: &mut Sandbox) {
-    let outcome = sandbox.holm(&["doctor", "--json"]).ok();
-    let all = features(&outcome.json());
-    for name in [
-        "kernel",
-        "capabilities",
-        "cgroup",
-        "controllers",
-        "time-namespace",
-        "quota",
-        "criu",
-        "bpf",
-        "nftables",
-    ] {
-        assert_eq!(state(&all, name), "ok", "{name}\n{outcome}");
-    }
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a kernel");
-    let old = release.starts_with("6.12.");
-    assert_eq!(
-        state(&all, "overlay-detached"),
-        if old { "degraded" } else { "ok" },
-        "{release}{outcome}"
-    );
-    assert_eq!(state(&all, "pidfd"), if old { "degraded" } else { "ok" }, "{release}{outcome}");
 }

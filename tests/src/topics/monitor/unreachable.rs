@@ -2,84 +2,16 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-
-use super::{exec, launch_idle, pid, remove, status};
+use crate::guest::{exec, launch_idle, pid, remove, status};
 use crate::host;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(a_guest_outlives_its_monitor).bases(&["busybox"]),
-    test!(a_new_monitor_is_told_of_once).bases(&["busybox"]),
     test!(a_wiped_run_folder_loses_no_guest).bases(&["busybox"]),
     test!(a_wiped_run_folder_gives_no_number_away).bases(&["busybox"]),
     test!(a_guest_with_an_unreadable_state_can_be_killed).bases(&["busybox"]),
 ];
-
-/// Kills with -9, and waits until the process is gone.
-fn kill_hard(sandbox: &Sandbox, pid: i32) {
-    let pid = Pid::from_raw(pid).expect("a process id");
-    kill_process(pid, Signal::KILL).expect("the monitor runs");
-    sandbox.wait_for("the monitor is gone", || {
-        let gone = test_kill_process(pid).is_err() || is_zombie(pid);
-        gone.then_some(())
-    });
-}
-
-fn is_zombie(pid: Pid) -> bool {
-    let stat =
-        std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
-    stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
-}
-
-fn a_guest_outlives_its_monitor(sandbox: &mut Sandbox) {
-    launch_idle(sandbox, "box", &[]);
-    let before = status(sandbox, "box");
-    kill_hard(sandbox, pid(&before, "monitor"));
-    let alone = status(sandbox, "box");
-    assert_eq!(pid(&alone, "pid"), pid(&before, "pid"), "init lives on");
-    assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
-    remove(sandbox, "box");
-}
-
-/// On standard error, by whichever command puts it in; what programs read stays as it is.
-fn a_new_monitor_is_told_of_once(sandbox: &mut Sandbox) {
-    let sentence = |name: &str| {
-        format!("holm: the monitor of guest {name} was killed; a new one was started\n")
-    };
-    let names = ["box", "other"];
-    for name in names {
-        launch_idle(sandbox, name, &[]);
-    }
-    let commands: [&[&str]; 5] = [
-        &["ls", "--json"],
-        &["status", "box", "--json"],
-        &["set", "box", "restart=no", "--json"],
-        &["start", "box", "--json"],
-        &["freeze", "box", "--json"],
-    ];
-    for words in commands {
-        kill_hard(sandbox, pid(&status(sandbox, "box"), "monitor"));
-        let told = sandbox.holm(words);
-        assert_eq!(told.stderr, sentence("box"), "{told}");
-        assert!(!told.json().is_null(), "{told}");
-        let again = sandbox.holm(&["status", "box"]).ok();
-        assert_eq!(again.stderr, "", "it is said once\n{again}");
-        assert!(again.stdout.contains("put in the place of one that died"), "{again}");
-    }
-    for name in names {
-        kill_hard(sandbox, pid(&status(sandbox, name), "monitor"));
-    }
-    let told = sandbox.holm(&["thaw", "--all"]).ok();
-    let mut lines: Vec<&str> = told.stderr.split_inclusive('\n').collect();
-    lines.sort_unstable();
-    assert_eq!(lines, names.map(sentence), "{told}");
-    assert_eq!(told.stdout, "", "{told}");
-    for name in names {
-        remove(sandbox, name);
-    }
-}
 
 fn a_wiped_run_folder_loses_no_guest(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);

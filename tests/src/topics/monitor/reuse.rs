@@ -7,7 +7,7 @@ use holm::cgroup::{GuestCgroup, Layout, PoolCgroup};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 
-use super::{exec, idle, pid, status};
+use crate::guest::{exec, idle, pid, status};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 

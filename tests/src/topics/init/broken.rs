@@ -1,10 +1,12 @@
 //! Inits that cannot start, die at once, or never get ready.
 
-use super::killed::{EXECUTED, Stopped};
-use super::killed_end::kill_hard;
-use super::{changes_nothing, idle, program, status, system, would_be_systemd};
+use crate::guest::{exec, idle, status};
+use crate::process::{Stopped, kill_hard};
 use crate::sandbox::Sandbox;
+use crate::source::{program, system, would_be_systemd};
 use crate::test::{Test, test};
+use crate::topics::accidents::killed::EXECUTED;
+use crate::traces::changes_nothing;
 
 pub const TESTS: &[Test] = &[
     test!(an_init_that_cannot_run),
@@ -15,11 +17,10 @@ pub const TESTS: &[Test] = &[
     test!(an_init_that_dies_at_once_is_started_again),
     test!(a_first_process_that_is_killed_before_init_runs).bases(&["busybox"]),
     test!(an_init_that_never_gets_ready),
-    test!(a_command_that_cannot_run),
 ];
 
 /// A program of the host with the machine number of another architecture (`EM_AARCH64`).
-fn foreign() -> Vec<u8> {
+pub fn foreign() -> Vec<u8> {
     let mut bytes = std::fs::read("/bin/busybox").expect("the host has busybox");
     bytes[18] = 0xb7;
     bytes
@@ -78,7 +79,7 @@ fn an_init_that_the_guest_has_broken(sandbox: &mut Sandbox) {
         ("mkdir /sbin/init", ["guest box", "/sbin/init", "not executable"]),
     ] {
         sandbox.holm(&["start", "box"]).ok();
-        super::exec(sandbox, "box", &format!("B=/bin/busybox; $B {}", first(script))).ok();
+        exec(sandbox, "box", &format!("B=/bin/busybox; $B {}", first(script))).ok();
         sandbox.holm(&["kill", "box"]).ok();
         changes_nothing(sandbox, |sandbox| {
             sandbox.holm(&["start", "box"]).refused(&words);
@@ -176,34 +177,8 @@ fn an_init_that_never_gets_ready(sandbox: &mut Sandbox) {
         let words = ["guest box", "was not ready", "within 1 s", "runs on", "holm logs box"];
         sandbox.holm(&["start", "box", "--wait=1s"]).refused(&words);
         assert_eq!(status(sandbox, "box")["status"], "running");
-        super::exec(sandbox, "box", "exit 0").ok();
+        exec(sandbox, "box", "exit 0").ok();
         sandbox.holm(&["kill", "box"]).ok();
     });
     sandbox.holm(&["rm", "box"]).ok();
-}
-
-/// Directly under minimal init: the command's status is what a shell would say, and the reason is told.
-fn a_command_that_cannot_run(sandbox: &mut Sandbox) {
-    let source = system(sandbox, |dir| {
-        program(&dir.join("bin/foreign"), foreign());
-        program(&dir.join("bin/garbage"), b"\x01\x02");
-        std::fs::write(dir.join("bin/plain"), "echo").expect("a file");
-    });
-    sandbox.holm(&["base", "import", "odd", &source]).ok();
-    changes_nothing(sandbox, |sandbox| {
-        for (command, code, reason) in [
-            ("/bin/foreign", 126, "not a program for this machine"),
-            ("/bin/garbage", 126, "not a program for this machine"),
-            ("/bin/plain", 126, "not permitted"),
-            ("/bin/missing", 127, "not found"),
-        ] {
-            let run = ["run", "--base", "odd", "--net", "none", "--", command];
-            let outcome = sandbox.holm(&run);
-            assert_eq!(outcome.code(), code, "{outcome}");
-            assert!(
-                outcome.stderr.contains(command) && outcome.stderr.contains(reason),
-                "{outcome}"
-            );
-        }
-    });
 }

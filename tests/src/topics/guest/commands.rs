@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{exec, launch_idle, remove, status};
 use crate::command;
+use crate::guest::{exec, launch_idle, remove, status};
 use crate::sandbox::Sandbox;
 use crate::terminal::Terminal;
 use crate::test::{Test, test};

@@ -3,9 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
 
-use super::changes_nothing;
+use crate::guest::idle;
 use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
+use crate::traces::changes_nothing;
 
 pub const TESTS: &[Test] = &[
     test!(a_root_on_an_overlay),
@@ -77,7 +78,7 @@ fn a_root_on_fat(sandbox: &mut Sandbox) {
 
 /// A whole root is covered by an overlay of itself: the guest stays as it was, and starts when that is gone.
 fn a_guest_that_was_moved_there(sandbox: &mut Sandbox) {
-    super::idle(sandbox, "create", "box");
+    idle(sandbox, "create", "box");
     let place = format!("overlay at {}", sandbox.root().display());
     let root = sandbox.root().to_string_lossy().into_owned();
     let side = sandbox.root().with_extension("side");

@@ -1,6 +1,5 @@
 //! Guests that run a distribution's systemd.
 
-use super::security::probe_folder;
 use crate::command::Outcome;
 use crate::options::Lane;
 use crate::sandbox::Sandbox;
@@ -266,7 +265,7 @@ fn guests_keep_their_identity(sandbox: &mut Sandbox) {
 }
 
 fn mounts_are_locked(sandbox: &mut Sandbox) {
-    let mount = format!("{}:/probe:ro", probe_folder(sandbox).display());
+    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
     launch(sandbox, "debian13", &["-v", &mount]);
     let text = exec(sandbox, &["cat", "/proc/self/mountinfo"]).ok().stdout;
     // What systemd itself mounted is the guest's own to unmount.

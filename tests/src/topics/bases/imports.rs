@@ -14,7 +14,6 @@ use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(one_in_use_stays),
     test!(removal_leaves_what_others_need),
     test!(imports_at_once),
     test!(imports_of_one_name_at_once),
@@ -26,35 +25,13 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// A folder with a file of each of `contents`.
-fn folder(sandbox: &Sandbox, name: &str, contents: &[&str]) -> String {
+pub fn folder(sandbox: &Sandbox, name: &str, contents: &[&str]) -> String {
     let dir = work(sandbox).join(name);
     fs::create_dir(&dir).unwrap();
     for (n, content) in contents.iter().enumerate() {
         fs::write(dir.join(n.to_string()), content.repeat(1000)).unwrap();
     }
     dir.to_str().unwrap().to_owned()
-}
-
-fn one_in_use_stays(sandbox: &mut Sandbox) {
-    let source = folder(sandbox, "tree", &["a", "b"]);
-    sandbox.holm(&["base", "import", "tree", &source]).ok();
-    for guest in ["web", "db"] {
-        let dir = sandbox.root().join("guests").join(guest);
-        fs::create_dir(&dir).unwrap();
-        fs::write(dir.join("guest.toml"), "base = \"tree\"\n").unwrap();
-    }
-    sandbox.holm(&["base", "rm", "tree"]).refused(&["tree", "db", "web"]);
-    let web = sandbox.root().join("guests/web/guest.toml");
-    fs::write(&web, "base = \"tree\nnonsense").unwrap();
-    fs::write(sandbox.root().join("guests/db/guest.toml"), "base = \"tree2\"\n").unwrap();
-    sandbox.holm(&["base", "rm", "tree"]).refused(&["web"]);
-    assert_eq!(objects(sandbox.root()).len(), 2);
-    for guest in ["web", "db"] {
-        fs::remove_dir_all(sandbox.root().join("guests").join(guest)).unwrap();
-    }
-    sandbox.holm(&["base", "rm", "tree"]).ok();
-    assert_eq!(objects(sandbox.root()), [""; 0]);
-    sandbox.holm(&["base", "rm", "tree"]).refused(&["no base named tree"]);
 }
 
 fn removal_leaves_what_others_need(sandbox: &mut Sandbox) {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{exec, launch_idle, pid, remove, status};
 use crate::command;
+use crate::guest::{exec, launch_idle, pid, remove, status};
 use crate::host::Snapshot;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};

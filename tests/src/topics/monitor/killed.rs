@@ -2,14 +2,16 @@
 
 use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal};
 
-use super::killed::{
-    EXECUTED, LAUNCHING, PREPARING, Stopped, adopts, create, is_repaired, is_stopped,
-};
-use super::{exec, pid, settled, status};
+use crate::guest::{exec, status};
+use crate::process::{Stopped, is_stopped, kill, kill_hard, process};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
+use crate::topics::accidents::killed::{
+    EXECUTED, LAUNCHING, PREPARING, adopts, create, is_repaired,
+};
+use crate::traces::settled;
 
 pub const TESTS: &[Test] = &[
     test!(before_it_notes_the_end).bases(&["busybox"]),
@@ -23,27 +25,6 @@ pub const TESTS: &[Test] = &[
 /// The steps of `holm monitor-ended`, as long as it starts nothing.
 const ENDING: &[&str] =
     &["ended-lock", "cleanup-killed", "cleanup-network", "cleanup-recorded", "cleanup-note"];
-
-pub(super) fn process(sandbox: &Sandbox, whose: &str) -> Pid {
-    Pid::from_raw(pid(&status(sandbox, "box"), whose)).expect("a process id")
-}
-
-pub(super) fn kill(process: Pid, signal: Signal) {
-    kill_process(process, signal).expect("it is there");
-}
-
-/// Whether a process has ended, reaped or not.
-pub(super) fn has_ended(process: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
-    let stat = stat.unwrap_or_default();
-    stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'))
-}
-
-/// Kills with -9, and waits until it has ended.
-pub(super) fn kill_hard(sandbox: &Sandbox, process: Pid) {
-    kill(process, Signal::KILL);
-    sandbox.wait_for("it has ended", || has_ended(process).then_some(()));
-}
 
 /// Waits until the monitor, whatever program it runs by now, stands still.
 #[track_caller]

@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
-use super::{IDLE, changes_nothing, idle, status};
+use crate::guest::{IDLE, idle, status};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
+use crate::traces::changes_nothing;
 
 pub const TESTS: &[Test] = &[
     test!(not_root).bases(&["busybox"]),

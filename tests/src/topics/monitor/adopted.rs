@@ -1,14 +1,17 @@
 //! Guests whose monitor was killed and that have another now.
 
+use super::{COUNT, launch, logs};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{exec, pid, status, system, would_be_systemd};
+use crate::guest::{exec, launch_idle, pid, remove, status};
+use crate::process::{kill, kill_hard, process_of};
 use crate::sandbox::Sandbox;
+use crate::source::{system, would_be_systemd};
 use crate::test::{Test, test};
-use crate::topics::security::probe_folder;
 
 pub const TESTS: &[Test] = &[
     test!(a_console_behind_a_filesystem_that_never_answers),
@@ -16,6 +19,10 @@ pub const TESTS: &[Test] = &[
     test!(restart_on_failure).bases(&["busybox"]),
     test!(restart_no).bases(&["busybox"]),
     test!(readiness_that_nobody_heard),
+    test!(a_killed_monitor_costs_no_line).bases(&["busybox"]),
+    test!(an_adopted_guests_end_is_known).bases(&["busybox"]),
+    test!(a_guest_outlives_its_monitor).bases(&["busybox"]),
+    test!(a_new_monitor_is_told_of_once).bases(&["busybox"]),
 ];
 
 /// Kills the monitor with -9 and lets a command put another in its place.
@@ -44,7 +51,7 @@ fn launch_system(sandbox: &Sandbox, init: &str) {
     let source = system(sandbox, |dir| would_be_systemd(dir, init));
     sandbox.holm(&["base", "import", "own", &source]).ok();
     let devices = "devices=[\"/dev/fuse\"]";
-    let probe = format!("{}:/probe:ro", probe_folder(sandbox).display());
+    let probe = format!("{}:/probe:ro", sandbox.probe_folder().display());
     let words =
         ["--base", "own", "--init", "system", "--net", "none", "--set", devices, "-v", &probe];
     sandbox.holm(&[&["launch", "box"][..], &words].concat()).ok();
@@ -169,4 +176,88 @@ fn readiness_that_nobody_heard(sandbox: &mut Sandbox) {
     let told = sandbox.holm(&["status", "box"]).ok();
     assert!(told.stdout.contains("not known: its monitor died"), "{told}");
     sandbox.holm(&["rm", "--force", "box"]).ok();
+}
+
+fn a_killed_monitor_costs_no_line(sandbox: &mut Sandbox) {
+    launch(sandbox, &[], COUNT);
+    let init = pid(&status(sandbox, "g"), "pid");
+    for _ in 0..3 {
+        let before = logs(sandbox).lines().count();
+        let old = pid(&status(sandbox, "g"), "monitor");
+        kill(process_of(&status(sandbox, "g"), "monitor"), Signal::KILL);
+        // Nobody reads now: the guest's terminal fills.
+        std::thread::sleep(Duration::from_millis(200));
+        let now = sandbox.wait_for("a new monitor", || {
+            sandbox.holm(&["start", "g"]);
+            let status = status(sandbox, "g");
+            (pid(&status, "monitor") != old).then_some(status)
+        });
+        assert_eq!(pid(&now, "pid"), init, "the same init");
+        assert!(now["state"]["adopted"].is_i64(), "{now}");
+        sandbox
+            .wait_for("more lines", || (logs(sandbox).lines().count() > before + 5).then_some(()));
+    }
+    for (at, line) in logs(sandbox).lines().enumerate() {
+        assert_eq!(line, format!("line {at}"));
+    }
+    sandbox.holm(&["stop", "g"]).ok();
+}
+
+fn an_adopted_guests_end_is_known(sandbox: &mut Sandbox) {
+    launch(sandbox, &[], "while [ ! -e /end ]; do sleep 0.05; done; exit 7");
+    kill(process_of(&status(sandbox, "g"), "monitor"), Signal::KILL);
+    sandbox.holm(&["start", "g"]);
+    sandbox.holm(&["exec", "g", "--", "touch", "/end"]).ok();
+    let ended = super::end(sandbox);
+    // The kernel tells others than the parent since Linux 6.15.
+    let known = ["exited 7 adopted", "unknown adopted"].contains(&ended.to_string().as_str());
+    assert!(known, "{ended}");
+}
+
+fn a_guest_outlives_its_monitor(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let before = status(sandbox, "box");
+    kill_hard(sandbox, process_of(&before, "monitor"));
+    let alone = status(sandbox, "box");
+    assert_eq!(pid(&alone, "pid"), pid(&before, "pid"), "init lives on");
+    assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
+    remove(sandbox, "box");
+}
+
+/// On standard error, by whichever command puts it in; what programs read stays as it is.
+fn a_new_monitor_is_told_of_once(sandbox: &mut Sandbox) {
+    let sentence = |name: &str| {
+        format!("holm: the monitor of guest {name} was killed; a new one was started\n")
+    };
+    let names = ["box", "other"];
+    for name in names {
+        launch_idle(sandbox, name, &[]);
+    }
+    let commands: [&[&str]; 5] = [
+        &["ls", "--json"],
+        &["status", "box", "--json"],
+        &["set", "box", "restart=no", "--json"],
+        &["start", "box", "--json"],
+        &["freeze", "box", "--json"],
+    ];
+    for words in commands {
+        kill_hard(sandbox, process_of(&status(sandbox, "box"), "monitor"));
+        let told = sandbox.holm(words);
+        assert_eq!(told.stderr, sentence("box"), "{told}");
+        assert!(!told.json().is_null(), "{told}");
+        let again = sandbox.holm(&["status", "box"]).ok();
+        assert_eq!(again.stderr, "", "it is said once\n{again}");
+        assert!(again.stdout.contains("put in the place of one that died"), "{again}");
+    }
+    for name in names {
+        kill_hard(sandbox, process_of(&status(sandbox, name), "monitor"));
+    }
+    let told = sandbox.holm(&["thaw", "--all"]).ok();
+    let mut lines: Vec<&str> = told.stderr.split_inclusive('\n').collect();
+    lines.sort_unstable();
+    assert_eq!(lines, names.map(sentence), "{told}");
+    assert_eq!(told.stdout, "", "{told}");
+    for name in names {
+        remove(sandbox, name);
+    }
 }

@@ -1,0 +1,195 @@
+//! A base that a guest needs stays, whatever its settings say by now and whatever else goes on.
+
+use crate::topics::accidents::races::{ROUNDS, both};
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::imports::folder;
+use super::objects;
+use crate::guest::exec;
+use crate::process::{Stopped, is_stopped};
+use crate::sandbox::Sandbox;
+use crate::source::system;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(stays_under_a_guest_that_has_another_next),
+    test!(stays_while_a_rename_goes_on),
+    test!(is_held_though_another_had_its_name),
+    test!(one_in_use_stays),
+    test!(a_base_in_use_stays),
+    test!(create_against_rm_of_the_base),
+    test!(set_against_rm_of_the_base),
+];
+
+/// What the guest has not opened yet is opened in the base's objects only then.
+fn stays_under_a_guest_that_has_another_next(sandbox: &mut Sandbox) {
+    let text = "not opened before\n".repeat(1000);
+    let source = system(sandbox, |dir| {
+        fs::write(dir.join("etc/later"), &text).expect("a file");
+    });
+    sandbox.holm(&["base", "import", "old", &source]).ok();
+    let source = system(sandbox, |_| {});
+    sandbox.holm(&["base", "import", "new", &source]).ok();
+    let launch = ["launch", "box", "--base", "old", "--net", "none", "--", "/bin/sleep", "1000"];
+    sandbox.holm(&launch).ok();
+    sandbox.holm(&["set", "box", "base=new"]).ok();
+    let words = ["base old", "guest box, running", "restart it"];
+    sandbox.holm(&["base", "rm", "old"]).refused(&words);
+    assert_eq!(exec(sandbox, "box", "cat /etc/later").ok().stdout, text);
+    sandbox.holm(&["restart", "box"]).ok();
+    sandbox.holm(&["base", "rm", "old"]).ok();
+    assert_eq!(exec(sandbox, "box", "test -e /etc/later").code(), 1, "that was the old base");
+    sandbox.holm(&["rm", "--force", "box"]).ok();
+}
+
+/// A command that waits for a lock, or is done; a test that fails leaves none.
+struct Waiting(Child);
+
+impl Waiting {
+    fn new(sandbox: &Sandbox, command: &mut Command) -> Self {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut waiting = Self(command.spawn().expect("holm runs"));
+        sandbox.wait_for("it waits, or is done", || {
+            let locks = fs::read_to_string("/proc/locks").expect("the kernel's list");
+            let me = waiting.0.id().to_string();
+            let waits = |line: &str| line.contains("-> FLOCK") && line.split(' ').any(|w| w == me);
+            let done = waiting.0.try_wait().expect("our child").is_some();
+            (done || locks.lines().any(waits)).then_some(())
+        });
+        waiting
+    }
+
+    #[track_caller]
+    fn ends_well(&mut self) {
+        assert!(self.0.wait().expect("our child").success());
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn go_on(at: Pid) {
+    kill_process(at, Signal::CONT).expect("it stands still");
+}
+
+/// A look at all guests must not miss the one that changes its name meanwhile.
+fn stays_while_a_rename_goes_on(sandbox: &mut Sandbox) {
+    let source = system(sandbox, |_| {});
+    sandbox.holm(&["base", "import", "own", &source]).ok();
+    sandbox.holm(&["create", "a", "--base", "own", "--", "/bin/sleep", "1000"]).ok();
+    let mut rm = Stopped::new(sandbox, &["base", "rm", "own"], "base-guests");
+    let mut rename = Waiting::new(sandbox, sandbox.command().args(["rename", "a", "b"]));
+    go_on(rm.at);
+    let ended = sandbox.wait_for("base rm ends", || rm.try_wait());
+    rename.ends_well();
+    assert_eq!(ended.code(), Some(125), "the base of a guest was removed");
+    sandbox.holm(&["start", "b"]).ok();
+    sandbox.holm(&["rm", "--force", "b"]).ok();
+    sandbox.holm(&["base", "rm", "own"]).ok();
+}
+
+/// While a run waits for the removal of its base, another base gets the name: that is the one it needs.
+fn is_held_though_another_had_its_name(sandbox: &mut Sandbox) {
+    let source = system(sandbox, |_| {});
+    sandbox.holm(&["base", "import", "own", &source]).ok();
+    let mut rm = Stopped::new(sandbox, &["base", "rm", "own"], "base-guests");
+    let mut command = sandbox.command_with_fault("HOLM_STOP_AT", "base");
+    command.args(["run", "--base", "own", "--net", "none", "--", "/bin/sleep", "0"]);
+    let mut run = Waiting::new(sandbox, &mut command);
+    let (id, pid) = (run.0.id(), Pid::from_child(&run.0));
+    let stands = || sandbox.wait_for("run stands still", || is_stopped(id).then_some(()));
+    kill_process(pid, Signal::STOP).expect("our child");
+    stands();
+    go_on(rm.at);
+    assert!(sandbox.wait_for("base rm ends", || rm.try_wait()).success());
+    sandbox.holm(&["base", "import", "own", &source]).ok();
+    go_on(pid);
+    stands();
+    sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "runs only once"]);
+    go_on(pid);
+    run.ends_well();
+    sandbox.holm(&["base", "rm", "own"]).ok();
+}
+
+fn one_in_use_stays(sandbox: &mut Sandbox) {
+    let source = folder(sandbox, "tree", &["a", "b"]);
+    sandbox.holm(&["base", "import", "tree", &source]).ok();
+    for guest in ["web", "db"] {
+        let dir = sandbox.root().join("guests").join(guest);
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join("guest.toml"), "base = \"tree\"\n").unwrap();
+    }
+    sandbox.holm(&["base", "rm", "tree"]).refused(&["tree", "db", "web"]);
+    let web = sandbox.root().join("guests/web/guest.toml");
+    fs::write(&web, "base = \"tree\nnonsense").unwrap();
+    fs::write(sandbox.root().join("guests/db/guest.toml"), "base = \"tree2\"\n").unwrap();
+    sandbox.holm(&["base", "rm", "tree"]).refused(&["web"]);
+    assert_eq!(objects(sandbox.root()).len(), 2);
+    for guest in ["web", "db"] {
+        fs::remove_dir_all(sandbox.root().join("guests").join(guest)).unwrap();
+    }
+    sandbox.holm(&["base", "rm", "tree"]).ok();
+    assert_eq!(objects(sandbox.root()), [""; 0]);
+    sandbox.holm(&["base", "rm", "tree"]).refused(&["no base named tree"]);
+}
+
+fn a_base_in_use_stays(sandbox: &mut Sandbox) {
+    let source = system(sandbox, |_| {});
+    sandbox.holm(&["base", "import", "own", &source]).ok();
+    let words = ["launch", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "1000"];
+    sandbox.holm(&words).ok();
+    sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "guest box"]);
+    sandbox.holm(&["base", "import", "own", &source]).refused(&["own", "exists already"]);
+    exec(sandbox, "box", "test -x /bin/busybox").ok();
+    sandbox.holm(&["stop", "box"]).ok();
+    sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "guest box"]);
+    sandbox.holm(&["rm", "box"]).ok();
+    let told = sandbox.holm(&["base", "rm", "own", "--json"]).ok();
+    assert_eq!(told.json(), serde_json::json!({ "name": "own" }));
+}
+
+fn create_against_rm_of_the_base(sandbox: &mut Sandbox) {
+    let source = system(sandbox, |_| {});
+    for _ in 0..ROUNDS {
+        sandbox.holm(&["base", "import", "own", &source]).ok();
+        let words = ["create", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "1000"];
+        let [create, rm] = both(sandbox, &words, &["base", "rm", "own"]);
+        if create.status.success() {
+            // Either `create` was still at it, or the guest stood already.
+            rm.refused(&["base own", "is used by", "guest"]);
+            sandbox.holm(&["start", "box"]).ok();
+            sandbox.holm(&["rm", "--force", "box"]).ok();
+            sandbox.holm(&["base", "rm", "own"]).ok();
+        } else {
+            create.refused(&["own", "holm base ls"]);
+            rm.ok();
+        }
+    }
+}
+
+/// The new base stands in no guest.toml yet.
+fn set_against_rm_of_the_base(sandbox: &mut Sandbox) {
+    let source = system(sandbox, |_| {});
+    for base in ["one", "two"] {
+        sandbox.holm(&["base", "import", base, &source]).ok();
+    }
+    let create = ["create", "box", "--base", "one", "--net", "none", "--", "/bin/sleep", "1000"];
+    sandbox.holm(&create).ok();
+    let mut set = Stopped::new(sandbox, &["set", "box", "base=two"], "set-base");
+    let words = ["base two", "is used by", "being created or changed"];
+    sandbox.holm(&["base", "rm", "two"]).refused(&words);
+    kill_process(set.at, Signal::CONT).expect("it stands still");
+    assert!(sandbox.wait_for("holm set ends", || set.try_wait()).success());
+    sandbox.holm(&["base", "rm", "two"]).refused(&["base two", "guest box", "remove it"]);
+    sandbox.holm(&["base", "rm", "one"]).ok();
+    sandbox.holm(&["start", "box"]).ok();
+    sandbox.holm(&["rm", "--force", "box"]).ok();
+    sandbox.holm(&["base", "rm", "two"]).ok();
+}

@@ -1,0 +1,93 @@
+//! Minimal init.
+
+use super::broken::foreign;
+use crate::guest::{pid, status};
+use crate::sandbox::Sandbox;
+use crate::source::{program, system};
+use crate::test::{Test, test};
+use crate::topics::monitor::{end, launch, logs};
+use crate::traces::changes_nothing;
+
+pub const TESTS: &[Test] = &[
+    test!(reboots_and_powers_off).bases(&["busybox"]),
+    test!(restarts_services_and_stops_them).bases(&["busybox"]),
+    test!(says_why_a_command_cannot_run).bases(&["busybox"]),
+    test!(a_command_that_cannot_run),
+];
+
+fn reboots_and_powers_off(sandbox: &mut Sandbox) {
+    launch(sandbox, &[], "sleep 1000");
+    let first = pid(&status(sandbox, "g"), "pid");
+    sandbox.holm(&["exec", "g", "--", "reboot"]);
+    sandbox.wait_for("the guest is up again", || {
+        let status = status(sandbox, "g");
+        (status["state"]["pid"].as_i64().is_some_and(|pid| pid != 0 && pid != i64::from(first))
+            && status["status"] == "ready")
+            .then_some(())
+    });
+    sandbox.holm(&["exec", "g", "--", "poweroff"]);
+    assert!(end(sandbox).is_poweroff());
+}
+
+fn restarts_services_and_stops_them(sandbox: &mut Sandbox) {
+    let service = |name: &str, script: &str, restart: &str| {
+        [
+            format!("services.{name}.command=[\"sh\", \"-c\", \"{script}\"]"),
+            format!("services.{name}.restart={restart}"),
+        ]
+    };
+    let settings = [
+        service("often", "echo often; sleep 0.1", "always"),
+        service("once", "echo once", "no"),
+        service("last", "trap 'echo stopping; exit' TERM; while :; do sleep 0.1; done", "no"),
+    ]
+    .concat();
+    let mut words = vec!["launch", "g", "--base", "busybox", "--net", "none", "--init", "minimal"];
+    for setting in &settings {
+        words.extend(["--set", setting]);
+    }
+    sandbox.holm(&words).ok();
+    sandbox
+        .wait_for("three starts", || (logs(sandbox).matches("often").count() >= 3).then_some(()));
+    assert_eq!(logs(sandbox).matches("once").count(), 1);
+    sandbox.holm(&["stop", "g"]).ok();
+    assert!(logs(sandbox).contains("stopping"));
+    assert_eq!(end(sandbox).to_string(), "exited 0");
+}
+
+fn says_why_a_command_cannot_run(sandbox: &mut Sandbox) {
+    for (program, status, words) in [
+        ("/nowhere", 127, "holm-init: /nowhere: not found"),
+        ("/etc/passwd", 126, "holm-init: /etc/passwd: not permitted to execute it"),
+    ] {
+        let outcome = sandbox.holm(&["run", "--base", "busybox", "--net", "none", "--", program]);
+        assert_eq!(outcome.code(), status, "{outcome}");
+        assert!(outcome.stderr.contains(words), "{outcome}");
+    }
+}
+
+/// Directly under minimal init: the command's status is what a shell would say, and the reason is told.
+fn a_command_that_cannot_run(sandbox: &mut Sandbox) {
+    let source = system(sandbox, |dir| {
+        program(&dir.join("bin/foreign"), foreign());
+        program(&dir.join("bin/garbage"), b"\x01\x02");
+        std::fs::write(dir.join("bin/plain"), "echo").expect("a file");
+    });
+    sandbox.holm(&["base", "import", "odd", &source]).ok();
+    changes_nothing(sandbox, |sandbox| {
+        for (command, code, reason) in [
+            ("/bin/foreign", 126, "not a program for this machine"),
+            ("/bin/garbage", 126, "not a program for this machine"),
+            ("/bin/plain", 126, "not permitted"),
+            ("/bin/missing", 127, "not found"),
+        ] {
+            let run = ["run", "--base", "odd", "--net", "none", "--", command];
+            let outcome = sandbox.holm(&run);
+            assert_eq!(outcome.code(), code, "{outcome}");
+            assert!(
+                outcome.stderr.contains(command) && outcome.stderr.contains(reason),
+                "{outcome}"
+            );
+        }
+    });
+}

@@ -1,0 +1,44 @@
+//! What a monitor costs, and what no guest can make of it.
+
+use super::{end, launch, logs};
+use crate::guest::{pid, status};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(monitors_are_small).bases(&["busybox"]),
+    test!(nothing_sent_holds_a_monitor_up).bases(&["busybox"]),
+];
+
+fn monitors_are_small(sandbox: &mut Sandbox) {
+    launch(sandbox, &[], "sleep 1000");
+    let status = status(sandbox, "g");
+    let kilobytes = |pid: i32, of: &str| -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+        let lines = text.lines().filter(|line| line.starts_with(of));
+        lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum()
+    };
+    let pids = ["monitor", "pid"].map(|whose| pid(&status, whose));
+    let [monitor, init] = pids.map(|pid| kilobytes(pid, "Private_"));
+    // The promise is 0.1 MiB, and 0.05 is the aim; alone on the host neither shares its program's pages.
+    assert!(monitor + init <= 102, "monitor {monitor} KiB, init {init} KiB");
+    let [monitor, init] = pids.map(|pid| kilobytes(pid, "Rss:"));
+    assert!((1..150).contains(&init), "init has {init} KiB resident");
+    assert!((1..150).contains(&monitor), "the monitor has {monitor} KiB resident");
+    sandbox.holm(&["kill", "g"]).ok();
+}
+
+/// While it takes messages, and when it hands over with some still there.
+fn nothing_sent_holds_a_monitor_up(sandbox: &mut Sandbox) {
+    let probe = format!("{}:/probe:ro", sandbox.probe_folder().display());
+    let script = "[ -e /again ] || { touch /again; /probe/holm-probe linger /run/host/notify || exit 3; \
+                  reboot; sleep 1000; }; echo the end";
+    launch(sandbox, &["-v", &probe], script);
+    let ended = end(sandbox).to_string();
+    let logs = logs(sandbox);
+    assert_eq!(ended, "exited 0", "{logs}");
+    let answers: Vec<&str> = logs.lines().map(str::trim).collect();
+    let expected = |answer| [[answer; 4].as_slice(), &["the end"]].concat();
+    assert!(answers == expected("sent") || answers == expected("refused"), "{logs}");
+    sandbox.holm(&["rm", "g"]).ok();
+}

@@ -1,0 +1,57 @@
+//! Who comes late: a monitor that other commands were faster than, a stop that was killed, notes older than what is.
+
+use rustix::process::{Pid, Signal};
+
+use crate::guest::{IDLE, exec, idle, status};
+use crate::process::{has_ended, kill, process};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(a_late_monitor_harms_no_later_run).bases(&["busybox"]),
+    test!(a_late_monitor_still_follows_the_restart_policy).bases(&["busybox"]),
+];
+
+/// Stops the monitor of a guest and kills the guest's init: the end that the monitor has yet to see. Gives the monitor.
+fn end_unseen(sandbox: &Sandbox) -> Pid {
+    let (init, monitor) = (process(sandbox, "pid"), process(sandbox, "monitor"));
+    kill(monitor, Signal::STOP);
+    kill(init, Signal::KILL);
+    sandbox.wait_for("init has ended", || has_ended(init).then_some(()));
+    monitor
+}
+
+fn a_late_monitor_harms_no_later_run(sandbox: &mut Sandbox) {
+    idle(sandbox, "launch", "box");
+    let monitor = end_unseen(sandbox);
+    sandbox.holm(&["start", "box"]).ok();
+    let run = process(sandbox, "pid");
+    kill(monitor, Signal::CONT);
+    sandbox.wait_for("the late monitor is done", || has_ended(monitor).then_some(()));
+    assert_eq!(process(sandbox, "pid"), run, "the second run goes on");
+    exec(sandbox, "box", "true").ok();
+    // Nor are the words about the first run put down to the second.
+    let last = status(sandbox, "box")["last"].clone();
+    sandbox.holm(&["stop", "--timeout", "0s", "box"]).ok();
+    let after = status(sandbox, "box")["last"].clone();
+    assert_ne!((&last["run"], &last["at"]), (&after["run"], &after["at"]), "{last} {after}");
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn a_late_monitor_still_follows_the_restart_policy(sandbox: &mut Sandbox) {
+    let words = [&["launch", "box", "--set", "restart=always"][..], &IDLE].concat();
+    sandbox.holm(&words).ok();
+    let monitor = end_unseen(sandbox);
+    let before = status(sandbox, "box");
+    // This one takes away what the run has left.
+    sandbox.holm(&["set", "box", "pids.limit=50"]).ok();
+    assert_eq!(status(sandbox, "box")["status"], "restarting", "{before}");
+    for words in [&["rename", "box", "other"][..], &["rm", "box"]] {
+        sandbox.holm(words).refused(&["box", "is about to be started again", "holm stop box"]);
+    }
+    kill(monitor, Signal::CONT);
+    sandbox
+        .wait_for("it runs again", || exec(sandbox, "box", "true").status.success().then_some(()));
+    assert_ne!(status(sandbox, "box")["state"]["pid"], before["state"]["pid"]);
+    sandbox.holm(&["rm", "--force", "box"]).ok();
+}

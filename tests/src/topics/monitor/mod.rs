@@ -1,0 +1,52 @@
+//! The process beside each running guest: its console and log, its death and what others do about that.
+
+mod adopted;
+mod bounds;
+mod console;
+mod killed;
+mod late;
+mod log;
+mod reuse;
+mod unreachable;
+
+use holm::monitor::Ended;
+
+use crate::guest::status;
+use crate::sandbox::Sandbox;
+use crate::test::Test;
+
+pub fn tests() -> Vec<Test> {
+    [
+        console::TESTS,
+        log::TESTS,
+        bounds::TESTS,
+        adopted::TESTS,
+        unreachable::TESTS,
+        killed::TESTS,
+        late::TESTS,
+        reuse::TESTS,
+    ]
+    .concat()
+}
+
+/// Makes and starts guest `g` without a network, on the busybox base.
+pub fn launch(sandbox: &Sandbox, options: &[&str], script: &str) {
+    let words = ["launch", "g", "--base", "busybox", "--net", "none"];
+    sandbox.holm(&[&words, options, &["--", "sh", "-c", script]].concat()).ok();
+}
+
+pub fn logs(sandbox: &Sandbox) -> String {
+    sandbox.holm(&["logs", "g"]).ok().stdout
+}
+
+/// Waits until the guest is stopped; says how it ended.
+pub fn end(sandbox: &Sandbox) -> Ended {
+    sandbox.wait_for("the guest ends", || {
+        let status = status(sandbox, "g");
+        // Stopped is seen before the monitor has noted how: an adopter asks until somebody else has reaped init.
+        let words = status["last"]["ended"].as_str().filter(|_| status["status"] == "stopped")?;
+        Some(Ended::parse(words).expect("words of an end"))
+    })
+}
+
+pub const COUNT: &str = "i=0; while :; do echo line $i; i=$((i+1)); sleep 0.02; done";

@@ -1,0 +1,207 @@
+//! Who reaches whom: guests, their host, and what is outside.
+
+use holm::config::{Net, Proto};
+use holm::net;
+
+use super::topology::{PATIENCE, SILENCE, TestNetns, Topology};
+use super::{TCP_80, published};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(a_guest_talks_to_its_host_to_others_and_outside),
+    test!(guests_without_peers_are_alone),
+    test!(other_instances_are_other_guests),
+    test!(guests_cannot_borrow_addresses),
+    test!(two_guests_at_one_address_are_refused),
+    test!(loopback_services_of_the_host_stay_private),
+    test!(a_loopback_resolver_of_the_host_is_reached),
+    test!(nobody_outside_reaches_a_guest_unasked),
+];
+
+fn a_guest_talks_to_its_host_to_others_and_outside(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let (one, two) = (topology.guest(1, 1, &Net::default()), topology.guest(1, 2, &Net::default()));
+    let _servers = [
+        topology.host.serve_tcp("[::]:7000"),
+        topology.outside.serve_tcp("[::]:7000"),
+        two.netns.serve_tcp("[::]:7000"),
+    ];
+    assert_eq!(one.plan.mtu, 1400);
+    let (v4, v6) = (one.plan.guest_v4, one.plan.guest_v6.unwrap());
+    assert_eq!(
+        one.netns.reaches("192.0.2.2:7000"),
+        Some(v4.to_ipv6_mapped().into()),
+        "the host, by IPv4"
+    );
+    assert_eq!(one.netns.reaches("[2001:db8::2]:7000"), Some(v6.into()), "the host, by IPv6");
+    assert_eq!(
+        one.netns.reaches(&two.v4(7000)),
+        Some(v4.to_ipv6_mapped().into()),
+        "a guest, by IPv4"
+    );
+    assert_eq!(one.netns.reaches(&two.v6(7000)), Some(v6.into()), "a guest, by IPv6");
+    assert_eq!(
+        one.netns.reaches("192.0.2.1:7000"),
+        Some("::ffff:192.0.2.2".parse().unwrap()),
+        "outside, as the host"
+    );
+    assert_eq!(
+        one.netns.reaches("[2001:db8::1]:7000"),
+        Some("2001:db8::2".parse().unwrap()),
+        "outside, as the host, by IPv6"
+    );
+    assert!(topology.host.reaches(&two.v4(7000)).is_some(), "the host reaches the guest");
+}
+
+fn guests_without_peers_are_alone(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let alone = topology.guest(1, 1, &Net { peers: false, ..published(TCP_80) });
+    let also_alone = topology.guest(1, 2, &Net { peers: false, ..Net::default() });
+    let other = topology.guest(1, 3, &Net::default());
+    let of_another_root = topology.guest(2, 1, &Net::default());
+    let _servers = [&alone, &also_alone, &other, &of_another_root]
+        .map(|guest| guest.netns.serve_tcp("[::]:80"));
+    for guest in [&also_alone, &other, &of_another_root] {
+        for (from, to) in [(guest, &alone), (&alone, guest)] {
+            assert!(
+                from.netns.is_cut_off_from(&to.v4(80)),
+                "{} to {}",
+                from.plan.host_if,
+                to.plan.host_if
+            );
+            assert!(
+                from.netns.is_cut_off_from(&to.v6(80)),
+                "{} to {}",
+                from.plan.host_if,
+                to.plan.host_if
+            );
+        }
+        assert!(guest.netns.is_cut_off_from("192.0.2.2:8080"), "nor by a published port");
+    }
+    assert!(alone.netns.reaches("192.0.2.2:8080").is_some(), "its own published port");
+    assert!(topology.outside.reaches("192.0.2.2:8080").is_some());
+    assert!(other.netns.reaches(&of_another_root.v4(80)).is_some());
+}
+
+fn other_instances_are_other_guests(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let one = topology.guest(1, 1, &published(&[(None, 8081, 80, Proto::Tcp)]));
+    let two = topology.guest(2, 1, &published(&[(None, 8082, 80, Proto::Tcp)]));
+    let _servers = [one.netns.serve_tcp("[::]:80"), two.netns.serve_tcp("[::]:80")];
+    assert!(topology.outside.reaches("192.0.2.2:8081").is_some());
+    assert!(topology.outside.reaches("192.0.2.2:8082").is_some());
+    assert!(one.netns.reaches("192.0.2.2:8082").is_some());
+    assert!(two.netns.reaches(&one.v6(80)).is_some());
+    topology.host.with(|| net::detach_unrecorded(1, 1).unwrap());
+    assert!(topology.outside.is_cut_off_from("192.0.2.2:8081"));
+    assert!(topology.outside.reaches("192.0.2.2:8082").is_some());
+    assert_eq!(topology.host.with(|| net::leftovers(1).unwrap()), Vec::<u32>::new());
+    assert_eq!(topology.host.with(|| net::leftovers(2).unwrap()), [1]);
+}
+
+fn guests_cannot_borrow_addresses(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let (honest, liar) =
+        (topology.guest(1, 1, &Net::default()), topology.guest(1, 2, &Net::default()));
+    let socket = topology.host.with(|| std::net::UdpSocket::bind("[::]:7000").unwrap());
+    socket.set_read_timeout(Some(SILENCE)).unwrap();
+    let send = |from: &str, to: &str| {
+        liar.netns.with(|| {
+            let sender = std::net::UdpSocket::bind(from).unwrap();
+            sender.send_to(b"?", to).unwrap();
+        });
+        socket.recv_from(&mut [0; 8]).is_ok()
+    };
+    liar.netns.sh(&format!(
+        "ip addr add {}/32 dev eth0; ip addr add 203.0.113.5/32 dev eth0; ip addr add 192.0.2.1/32 dev eth0
+         ip addr add {}/128 dev eth0 nodad; ip addr add 2001:db8::1/128 dev eth0 nodad",
+        honest.plan.guest_v4,
+        honest.plan.guest_v6.unwrap()
+    ));
+    assert!(
+        send(&liar.v4(0), "192.0.2.2:7000") && send(&liar.v6(0), "[2001:db8::2]:7000"),
+        "its own"
+    );
+    for stolen in [honest.v4(0), "203.0.113.5:0".to_owned(), "192.0.2.1:0".to_owned()] {
+        assert!(!send(&stolen, "192.0.2.2:7000"), "{stolen}");
+    }
+    for stolen in [honest.v6(0), "[2001:db8::1]:0".to_owned()] {
+        assert!(!send(&stolen, "[2001:db8::2]:7000"), "{stolen}");
+    }
+}
+
+fn two_guests_at_one_address_are_refused(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let address = vec!["203.0.113.9".parse().unwrap()];
+    let net = Net { address, ..Net::default() };
+    let _one = topology.guest(1, 1, &net);
+    let netns = TestNetns::new();
+    let error = topology.host.with(|| {
+        let plan = net::plan(1, 2, &net).unwrap();
+        net::attach(&plan, netns.fd()).unwrap_err().to_string()
+    });
+    assert!(error.contains("203.0.113.9 is in use"), "{error}");
+    assert_eq!(topology.host.with(|| net::leftovers(1).unwrap()), [1]);
+}
+
+/// The interface of a guest with published ports lets packets to 127.0.0.0/8 through; a guest's must not be among them.
+fn loopback_services_of_the_host_stay_private(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let guest = topology.guest(1, 1, &published(TCP_80));
+    let _guests = guest.netns.serve_tcp("[::]:80");
+    let _server = topology.host.serve_tcp("127.0.0.1:7000");
+    let _resolver = topology.host.serve_udp("127.0.0.1:7000");
+    assert!(topology.host.reaches("127.0.0.1:7000").is_some());
+    let local = "/proc/sys/net/ipv4/conf/h1-1/route_localnet";
+    assert_eq!(
+        topology.host.sh(&format!("cat {local}")).trim(),
+        "1",
+        "what makes this test worth its name"
+    );
+    guest.netns.sh("sysctl -qw net.ipv4.conf.all.route_localnet=1
+        ip route del local 127.0.0.0/8 table local; ip addr del 127.0.0.1/8 dev lo
+        ip route add 127.0.0.1/32 via 169.254.1.1 dev eth0 onlink src $(ip -4 -o addr show dev eth0 | awk '{sub(\"/.*\", \"\", $4); print $4}')");
+    assert!(guest.netns.is_cut_off_from("127.0.0.1:7000"));
+    assert_eq!(guest.netns.ask_udp("127.0.0.1:7000", SILENCE), None);
+    assert!(topology.host.reaches("127.0.0.1:8080").is_some());
+}
+
+fn a_loopback_resolver_of_the_host_is_reached(sandbox: &mut Sandbox) {
+    let topology = Topology::new();
+    let file = sandbox.root().join("resolv.conf");
+    std::fs::write(&file, "nameserver 127.0.0.53\n").unwrap();
+    let (guest, text) =
+        topology.guest_of_host_with(&file, "/etc/resolv.conf", 1, 1, &Net::default());
+    assert!(text.ends_with("\nnameserver 169.254.1.1\n"), "{text}");
+    let _resolver = topology.host.serve_udp("127.0.0.53:53");
+    let _also_by_tcp = topology.host.serve_tcp("127.0.0.53:53");
+    let local = Some("127.0.0.1".parse().unwrap());
+    assert_eq!(guest.netns.ask_udp("169.254.1.1:53", PATIENCE), local);
+    assert_eq!(guest.netns.reaches("169.254.1.1:53"), local);
+}
+
+fn nobody_outside_reaches_a_guest_unasked(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let hidden = topology.guest(1, 1, &Net::default());
+    let address = vec!["203.0.113.9".parse().unwrap(), "2001:db8:9::9".parse().unwrap()];
+    let routed = topology.guest(1, 2, &Net { address, ..Net::default() });
+    let _servers = [hidden.netns.serve_tcp("[::]:80"), routed.netns.serve_tcp("[::]:80")];
+    let echo = topology.outside.serve_tcp("[::]:80");
+    topology.outside.sh("ip route add 10.97.0.0/16 via 192.0.2.2; ip route add fd00:686f:6c6d:1::/64 via 2001:db8::2
+        ip route add 203.0.113.0/24 via 192.0.2.2; ip route add 2001:db8:9::/64 via 2001:db8::2");
+    assert!(topology.outside.is_cut_off_from(&hidden.v4(80)));
+    assert!(topology.outside.is_cut_off_from(&hidden.v6(80)));
+    assert!(
+        topology.outside.reaches(&routed.v4(80)).is_some(),
+        "an address set by hand is routed as it is"
+    );
+    assert!(topology.outside.reaches(&routed.v6(80)).is_some());
+    let seen = routed.netns.reaches("192.0.2.1:80");
+    assert_eq!(
+        seen,
+        Some("::ffff:203.0.113.9".parse().unwrap()),
+        "and not hidden behind the host's"
+    );
+    drop(echo);
+}

@@ -1,0 +1,70 @@
+//! What the responder replies to a guest that asks for its network.
+
+use holm::config::Net;
+use holm::net;
+
+use super::topology::{SILENCE, Topology};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[test!(dhcp_is_answered), test!(router_solicitations_are_answered)];
+
+fn dhcp_is_answered(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let net = Net {
+        dns: vec!["192.0.2.53".parse().unwrap(), "2001:db8::53".parse().unwrap()],
+        ..Net::default()
+    };
+    let guest = topology.guest(1, 9, &net);
+    let responder = topology.host.with(|| net::responder(&guest.plan).unwrap().unwrap());
+    let mut said = String::new();
+    let questions = guest.answering(&responder, || {
+        // The script is run with "deconfig" and then "bound"; it prints what it was told.
+        said = guest
+            .netns
+            .sh("f=$(mktemp); trap 'rm -f $f' EXIT; printf '#!/bin/sh\nenv\n' >$f; chmod +x $f
+            busybox udhcpc -i eth0 -n -q -f -t 3 -T 1 -O staticroutes -O mtu -s $f");
+    });
+    assert!(questions.len() >= 2, "DISCOVER and REQUEST");
+    for expected in [
+        "ip=10.97.0.9",
+        "mask=32",
+        "router=169.254.1.1",
+        "dns=192.0.2.53",
+        "mtu=1400",
+        "lease=4294967295",
+        "serverid=169.254.1.1",
+        "staticroutes=169.254.1.1/32 0.0.0.0 0.0.0.0/0 169.254.1.1",
+    ] {
+        assert!(
+            said.lines().any(|line| line.trim_end() == expected),
+            "{expected} is not in\n{said}"
+        );
+    }
+    // Other traffic does not wake the monitor.
+    let questions = guest.answering(&responder, || {
+        guest.netns.ask_udp("192.0.2.2:53", SILENCE);
+        guest.netns.ask_tcp("192.0.2.2:67", SILENCE);
+    });
+    assert_eq!(questions, Vec::<Vec<u8>>::new());
+}
+
+fn router_solicitations_are_answered(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let net = Net { dns: vec!["2001:db8::53".parse().unwrap()], ..Net::default() };
+    let guest = topology.guest(1, 9, &net);
+    let responder = topology.host.with(|| net::responder(&guest.plan).unwrap().unwrap());
+    let address = guest.plan.guest_v6.unwrap();
+    // A guest whose manager throws everything away and lets the kernel ask.
+    let script = "ip -6 route flush default; sysctl -qw net.ipv6.conf.eth0.accept_ra=2 net.ipv6.conf.eth0.addr_gen_mode=0
+        ip link set eth0 down; ip link set eth0 up; sleep 2";
+    let questions = guest.answering(&responder, || drop(guest.netns.sh(script)));
+    assert!(!questions.is_empty(), "no solicitation was heard");
+    let routes = guest.netns.sh("ip -6 route show default");
+    assert!(routes.contains("via fe80::1") && routes.contains("proto ra"), "{routes}");
+    let addresses = guest.netns.sh("ip -6 -o addr show dev eth0 scope global");
+    assert!(addresses.lines().count() <= 1, "no address but its own: {addresses}");
+    guest.netns.sh(&format!("ip addr replace {address}/128 dev eth0 nodad"));
+    let _server = topology.outside.serve_tcp("[::]:7000");
+    assert!(guest.netns.reaches("[2001:db8::1]:7000").is_some());
+}

@@ -1,0 +1,122 @@
+//! The ruleset, interfaces and settings of the host: made, made again, removed.
+
+use holm::config::{Net, Proto};
+use holm::net;
+
+use super::topology::Topology;
+use super::{TCP_80, published};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(flushed_rules_come_back_with_the_ports),
+    test!(a_look_makes_flushed_rules_again).bases(&["busybox"]),
+    test!(detaching_leaves_nothing),
+    test!(a_dead_guests_interface_is_replaced),
+    test!(foreign_rules_stay_and_blocking_ones_are_found),
+    test!(forwarding_keeps_advertised_routes),
+];
+
+fn flushed_rules_come_back_with_the_ports(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let guest = topology.guest(1, 1, &published(TCP_80));
+    let _server = guest.netns.serve_tcp("[::]:80");
+    let rules = topology.host.sh("nft list ruleset");
+    topology.host.sh("nft flush ruleset");
+    assert!(topology.outside.is_cut_off_from("192.0.2.2:8080"));
+    let _another = topology.guest(1, 2, &Net::default());
+    assert!(topology.outside.reaches("192.0.2.2:8080").is_some());
+    assert_eq!(topology.host.sh("nft list ruleset"), rules);
+}
+
+/// The whole command, on a host of its own network: `ls` and `status` make the rules again, once, and say so.
+fn a_look_makes_flushed_rules_again(sandbox: &mut Sandbox) {
+    let topology = Topology::new();
+    let holm = |words: &[&str]| topology.host.with(|| sandbox.holm(words));
+    let launch = |name: &str, net: &str| {
+        let words = ["--base", "busybox", "--net", net, "--", "sleep", "100000"];
+        holm(&[&["launch", name][..], &words].concat()).ok();
+    };
+    launch("alone", "none");
+    holm(&["ls"]).ok();
+    assert!(!topology.host.sh("nft list tables").contains("holm-"), "nobody needs rules");
+    launch("web", "private");
+    let rules = topology.host.sh("nft list ruleset");
+    assert!(rules.contains("table inet holm-"), "{rules}");
+    let said = "the ruleset had been flushed and was restored";
+    for (words, stderr) in [
+        (&["ls"][..], true),
+        (&["ls", "-q"], true),
+        (&["status", "web"], false),
+        (&["status", "web", "--json"], false),
+    ] {
+        topology.host.sh("nft flush ruleset");
+        let told = holm(words).ok();
+        assert!(if stderr { &told.stderr } else { &told.stdout }.contains(said), "{told}");
+        assert_eq!(topology.host.sh("nft list ruleset"), rules, "{words:?}");
+        let told = holm(words).ok();
+        assert!(!told.stderr.contains(said) && !told.stdout.contains(said), "{told}");
+    }
+    // Seen from another network namespace nothing is missing.
+    let told = topology.outside.with(|| sandbox.holm(&["ls"])).ok();
+    assert!(!told.stderr.contains("rules"), "{told}");
+    assert_eq!(topology.outside.sh("nft list tables"), "");
+    // A guest without a network is no reason to make them.
+    holm(&["stop", "web"]).ok();
+    topology.host.sh("nft flush ruleset");
+    assert!(!holm(&["ls"]).ok().stderr.contains("rules"));
+    assert_eq!(topology.host.sh("nft list tables"), "");
+    holm(&["rm", "--force", "--all"]).ok();
+}
+
+fn detaching_leaves_nothing(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let first = topology.guest(1, 1, &Net::default());
+    // Names only: states and link-local addresses of other interfaces settle in their own time.
+    let look = "ip -br link | cut -d' ' -f1; ip -4 route show table all; ip -6 route show table all | grep h1-2 || true
+        nft list ruleset";
+    let before = topology.host.sh(look);
+    let net = published(&[(None, 8080, 80, Proto::Tcp), (Some("127.0.0.1"), 53, 53, Proto::Udp)]);
+    let guest = topology.guest(1, 2, &net);
+    assert_ne!(topology.host.sh(look), before);
+    topology.host.with(|| net::detach_unrecorded(1, 2).unwrap());
+    assert_eq!(topology.host.sh(look), before);
+    topology.host.with(|| net::detach_unrecorded(1, 2).unwrap());
+    drop((first, guest));
+}
+
+fn a_dead_guests_interface_is_replaced(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let _dead = topology.guest(1, 1, &published(TCP_80));
+    let again = topology.guest(1, 1, &published(&[(None, 8080, 81, Proto::Tcp)]));
+    let _server = again.netns.serve_tcp("[::]:81");
+    assert!(topology.outside.reaches("192.0.2.2:8080").is_some());
+}
+
+fn foreign_rules_stay_and_blocking_ones_are_found(_: &mut Sandbox) {
+    let topology = Topology::new();
+    topology.host.sh(
+        "nft add table ip filter
+        nft 'add chain ip filter FORWARD { type filter hook forward priority filter; policy drop; }'
+        nft 'add chain ip filter INPUT { type filter hook input priority filter; policy accept; }'",
+    );
+    let foreign = topology.host.sh("nft list table ip filter");
+    let guest = topology.guest(1, 1, &Net::default());
+    let _server = topology.outside.serve_tcp("[::]:7000");
+    assert!(guest.netns.is_cut_off_from("192.0.2.1:7000"));
+    let blockers = topology.host.with(net::blockers);
+    assert_eq!(blockers.len(), 1);
+    assert_eq!((blockers[0].table.as_str(), blockers[0].chain.as_str()), ("ip filter", "FORWARD"));
+    assert_eq!(topology.host.sh("nft list table ip filter"), foreign);
+    topology.host.sh("nft insert rule ip filter FORWARD iifname 'h*' accept; nft insert rule ip filter FORWARD oifname 'h*' accept");
+    assert_eq!(topology.host.with(net::blockers), []);
+    assert!(guest.netns.reaches("192.0.2.1:7000").is_some());
+}
+
+fn forwarding_keeps_advertised_routes(_: &mut Sandbox) {
+    let topology = Topology::new();
+    assert_eq!(topology.host.sh("cat /proc/sys/net/ipv6/conf/up0/accept_ra").trim(), "1");
+    let _guest = topology.guest(1, 1, &Net::default());
+    let settings = topology.host.sh("cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding /proc/sys/net/ipv6/conf/up0/accept_ra");
+    assert_eq!(settings.split_whitespace().collect::<Vec<_>>(), ["1", "1", "2"]);
+}
