@@ -13,6 +13,7 @@ mod limits;
 mod linger;
 mod locks;
 mod mounts;
+mod offsets;
 mod report;
 
 use report::Report;
@@ -25,6 +26,7 @@ usage: holm-probe WHAT [ARG...]
   caps [HEX]          the capabilities are the default ones (or HEX)
   seccomp [--32]      every refused call is refused, also in the 32-bit way
   clock               the clock cannot be set
+  offsets             the clocks are the guest's own, and their offsets cannot be changed
   dmesg               nothing of the host's kernel log and addresses
   dev [NAME...]       exactly the allowed nodes, and NAME, are in /dev
   ids                 the id maps are a guest's
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         ["caps", expected @ ..] => caps::check(&mut report, expected.first().copied()),
         ["seccomp", how @ ..] => kernel::seccomp(&mut report, how.contains(&"--32")),
         ["clock"] => kernel::clock(&mut report),
+        ["offsets"] => offsets::check(&mut report),
         ["dmesg"] => kernel::dmesg(&mut report),
         ["dev", extra @ ..] => dev::check(&mut report, extra),
         ["ids"] => kernel::ids(&mut report),

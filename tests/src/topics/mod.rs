@@ -9,6 +9,7 @@ mod guest;
 mod host;
 mod init;
 mod monitor;
+mod namespaces;
 mod net;
 mod security;
 
@@ -21,6 +22,7 @@ pub fn all() -> Vec<Test> {
         host::tests(),
         bases::tests(),
         cgroup::tests(),
+        namespaces::TESTS.to_vec(),
         net::tests(),
         security::TESTS.to_vec(),
         init::tests(),

@@ -17,7 +17,7 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use super::{Error, Result, Spec};
 use crate::config::{Arch, Security};
 use crate::net;
-use crate::process::{ChildEnd, Step, open_console};
+use crate::process::{ChildEnd, Step, TimeNamespace, open_console};
 use crate::security;
 use crate::terminal::{Terminals, first_of};
 
@@ -108,8 +108,10 @@ fn prepare(
     for tasks in spec.cgroup.v1_tasks() {
         rustix::io::write(tasks, b"0").map_err(at(Step::Cgroup))?;
     }
-    // Given at clone, the namespace would begin at the launcher's cgroup.
-    sys::unshare(flags::NEWCGROUP).map_err(|error| (Step::CgroupNamespace, error))?;
+    // Given at clone, the cgroup namespace would begin at the launcher's cgroup, and the time namespace belong to the
+    // host's user namespace.
+    sys::unshare(flags::NEWCGROUP | flags::NEWTIME).map_err(|error| (Step::Namespaces, error))?;
+    let clocks = TimeNamespace::of_children().map_err(|error| (Step::Clocks, error))?;
     if net::has_own_namespace(spec.net) {
         sys::unshare(flags::NEWNET).map_err(|error| (Step::Network, error))?;
         net::loopback_up().map_err(at(Step::Network))?;
@@ -128,6 +130,7 @@ fn prepare(
     security::install(&program.filter).map_err(kernel(Step::Filter))?;
     launcher.wait_for_release();
 
+    clocks.enter().map_err(|error| (Step::Clocks, error))?;
     set_thread_groups(&[]).map_err(at(Step::Credentials))?;
     set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(at(Step::Credentials))?;
     set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Credentials))?;

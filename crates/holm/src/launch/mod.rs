@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! launcher (host root)                      init (guest)
-//!   unshare mount and time namespaces
+//!   unshare the mount namespace
 //!   clone ────────────────────────────────▶ in new user, pid, uts, ipc namespaces and its cgroup
-//!   write id maps                           enter the v1 cgroups, unshare the cgroup namespace
+//!   write id maps                           enter the v1 cgroups, unshare cgroup and time namespaces
 //!   assemble root, /dev, /run, /proc        make the network namespace, loopback up
 //!                                 ◀─ ready ─
 //!   eth0; join init's net, ipc, cgroup      host name, seccomp
@@ -214,6 +214,7 @@ fn furnish(spec: &Spec<'_>, launcher: &ParentEnd, pid: i32, init: BorrowedFd<'_>
     launcher.wait_ready()?;
     drop(guest_root);
     step::done("wait-for-init");
+    process::reset_clocks(pid)?;
     if net::has_veth(spec.net) {
         let stack = sys::namespace(init, Namespace::Net)
             .map_err(|error| Error::step("open the network namespace of", "init", error))?;

@@ -61,7 +61,8 @@ impl Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Cgroup,
-    CgroupNamespace,
+    Namespaces,
+    Clocks,
     Credentials,
     MountNamespace,
     HostName,
@@ -78,9 +79,10 @@ pub enum Step {
 }
 
 /// Every step, in the order of its numbers, with what it does to what.
-const STEPS: [(Step, &str, &str); 15] = [
+const STEPS: [(Step, &str, &str); 16] = [
     (Step::Cgroup, "enter", "the guest's cgroups"),
-    (Step::CgroupNamespace, "unshare", "the cgroup namespace"),
+    (Step::Namespaces, "unshare", "the cgroup and time namespaces"),
+    (Step::Clocks, "enter", "the time namespace"),
     (Step::Credentials, "assume", "the credentials of guest root"),
     (Step::MountNamespace, "unshare", "the mount namespace"),
     (Step::HostName, "set", "the host name"),

@@ -4,6 +4,7 @@
 //! The ground that `launch`, `exec`, `monitor`, `host` and `guest` stand on: nothing here knows what a guest is made of.
 
 mod channel;
+mod clocks;
 mod console;
 mod credentials;
 mod error;
@@ -15,6 +16,7 @@ pub(crate) mod rlimits;
 mod scheduling;
 
 pub(crate) use channel::{ChildEnd, ParentEnd, channel, end_child};
+pub(crate) use clocks::{TimeNamespace, reset_clocks};
 pub(crate) use console::open_console;
 pub(crate) use credentials::GuestRoot;
 pub use error::Error;

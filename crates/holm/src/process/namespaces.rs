@@ -6,7 +6,6 @@ use holm_sys::process::{self, Clone, Namespace, flags};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, getpid, pidfd_open, waitid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::{Error, Result};
 use crate::record::Ids;
@@ -14,7 +13,7 @@ use crate::record::Ids;
 /// The launcher's own namespaces, to return to.
 #[derive(Debug)]
 pub struct HostNamespaces {
-    kept: [(OwnedFd, LinkNameSpaceType); 5],
+    kept: [(OwnedFd, LinkNameSpaceType); 4],
 }
 
 impl HostNamespaces {
@@ -30,7 +29,6 @@ impl HostNamespaces {
         Ok(Self {
             kept: [
                 keep(Namespace::Mount, LinkNameSpaceType::Mount)?,
-                keep(Namespace::Time, LinkNameSpaceType::Time)?,
                 keep(Namespace::Net, LinkNameSpaceType::Network)?,
                 keep(Namespace::Ipc, LinkNameSpaceType::InterProcessCommunication)?,
                 keep(Namespace::Cgroup, LinkNameSpaceType::ControlGroup)?,
@@ -38,7 +36,7 @@ impl HostNamespaces {
         })
     }
 
-    /// Returns to them. The root and the working folder are the host's again.
+    /// Returns to them. The root and the working directory are the host's again.
     pub fn restore(self) -> Result<()> {
         for (fd, kind) in &self.kept {
             move_into_link_name_space(fd.as_fd(), Some(*kind))
@@ -48,19 +46,11 @@ impl HostNamespaces {
     }
 }
 
-/// Leaves the host's mount namespace for a private copy, and sets the children's clocks to zero.
-///
-/// The time namespace belongs to the host's user namespace, like the mounts: the guest's root has
-/// no say over it.
+/// Leaves the host's mount namespace for a private copy.
 pub fn leave_host() -> Result<()> {
-    process::unshare(flags::NEWNS | flags::NEWTIME)
-        .map_err(|error| Error::step("unshare", "the mount and time namespaces", error))?;
-    make_all_private().map_err(|error| Error::step("make private", "the mounts", error))?;
-    let monotonic = clock_gettime(ClockId::Monotonic).tv_sec;
-    let boottime = clock_gettime(ClockId::Boottime).tv_sec;
-    let offsets = format!("monotonic -{monotonic} 0\nboottime -{boottime} 0\n");
-    fs::write("/proc/self/timens_offsets", offsets)
-        .map_err(|error| Error::step("write", "/proc/self/timens_offsets", error))
+    process::unshare(flags::NEWNS)
+        .map_err(|error| Error::step("unshare", "the mount namespace", error))?;
+    make_all_private().map_err(|error| Error::step("make private", "the mounts", error))
 }
 
 /// Gives a new user namespace its ids.
