@@ -9,10 +9,10 @@ use super::limits::limits;
 use super::machine_id::mark_started;
 use super::running::write_record;
 use crate::cgroup::GuestCgroup;
-use crate::launch::{self, Assembled, Running, Spec, Stdio};
+use crate::launch::{self, Assembled, Assembly, Running, Spec, Stdio};
 use crate::net;
 use crate::process::{self, own_pid};
-use crate::rootfs::Layers;
+use crate::rootfs::{Layers, Sources};
 use crate::step;
 
 /// A guest about to be started: everything is decided, and its control group is made.
@@ -50,24 +50,32 @@ impl<'a> Attempt<'a> {
         let needed = decision.is_minimal() && !init.in_place;
         let minimal_init = if needed { Some(init_program(guest.pool())?) } else { None };
         let record = |pid| self.record(pid, monitor).map_err(|error| in_one_line(&error));
-        Ok(launch::assemble(&Spec {
-            pool: guest.pool(),
-            ids: decision.ids,
-            layers: Layers { image: &decision.base.image, upper: decision.layer.upper() },
-            cgroup: &self.cgroup,
-            net: &decision.network,
+        let (stage, objects) = (guest.pool().stage_dir(), guest.pool().objects_dir());
+        let sources = Sources {
+            stage: &stage,
+            layers: Layers {
+                image: &decision.base.image,
+                objects: &objects,
+                upper: decision.layer.upper(),
+            },
+            base: decision.ids.base,
             shm: config.memory.shm,
-            rlimits: &decision.rlimits(),
             devices: &config.devices,
             binds: &config.mounts,
+            init_program: minimal_init.as_deref(),
+            kept: decision.layer.is_kept(),
+            host_network: !net::has_own_namespace(&decision.network),
+        };
+        let assembly = Assembly {
+            ids: decision.ids,
+            sources,
             files: &decision.files(stdio),
-            minimal_init,
-            // A guest of one command starts on an empty private layer: its /run is as empty.
-            run: decision.layer.is_kept(),
             notify,
-            init,
-            record: &record,
-        })?)
+            net: &decision.network,
+        };
+        let rlimits = decision.rlimits();
+        let cgroup = &self.cgroup;
+        Ok(launch::spawn(&Spec { assembly, cgroup, rlimits: &rlimits, init, record: &record })?)
     }
 
     /// Releases init.

@@ -102,9 +102,9 @@ impl Pool {
         self.run.join("guests").join(guest.as_str())
     }
 
-    /// An empty directory to mount on, in a private mount namespace.
-    pub fn stage(&self, what: &str) -> PathBuf {
-        self.root.join("stage").join(what)
+    /// The directory with a mountpoint for each layer of a root, for use in a private mount namespace.
+    pub fn stage_dir(&self) -> PathBuf {
+        self.root.join("stage")
     }
 
     /// The control group that holds those of this root's guests. The host's hierarchies are looked for once.

@@ -1,46 +1,58 @@
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use holm_sys::mount::{self, attr};
+use holm_sys::mount;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
-use rustix::mount::{OpenTreeFlags, open_tree};
+use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
-use super::{Error, Point, Result, Tree};
+use super::fsmount::set_flags;
+use super::{Error, Point, Result};
 use crate::config::BindMount;
 
-/// Binds host folders and files into the guest, their owners mapped: root's files are guest root's.
-pub fn bind_all(tree: &Tree, binds: &[BindMount], user_namespace: BorrowedFd<'_>) -> Result<()> {
-    binds.iter().try_for_each(|bind| bind_one(tree, bind, user_namespace))
-}
-
-fn bind_one(tree: &Tree, bind: &BindMount, user_namespace: BorrowedFd<'_>) -> Result<()> {
+/// A mount of a host directory or file, attached nowhere, with its owners mapped: root's files are guest root's. What the
+/// host has mounted it with (ro, noexec) stays.
+pub fn make(
+    bind: &BindMount,
+    flags: MountAttrFlags,
+    user_namespace: BorrowedFd<'_>,
+) -> Result<(OwnedFd, Point)> {
     let refuse = |reason: String| Error::Source { path: bind.source.clone(), reason };
     let source = open_source(&bind.source).map_err(|errno| refuse(explain(errno)))?;
     let stat = rustix::fs::fstat(&source).map_err(|errno| refuse(errno.to_string()))?;
     let point = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => Point::Folder,
+        FileType::Directory => Point::Directory,
         FileType::RegularFile | FileType::Socket => Point::File,
-        _ => return Err(refuse("only folders, files and sockets can be bound".to_owned())),
+        _ => return Err(refuse("only directories, files and sockets can be bound".to_owned())),
     };
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+    let clone = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH;
-    let clone = open_tree(&source, "", flags).map_err(|errno| refuse(errno.to_string()))?;
-    let read_only = if bind.read_only { attr::RDONLY } else { 0 };
-    mount::set_attributes(clone.as_fd(), attr::NODEV | attr::NOSUID | read_only, 0)
+    let bound = open_tree(&source, "", clone).map_err(|errno| refuse(errno.to_string()))?;
+    let mut flags = flags;
+    flags.set(MountAttrFlags::MOUNT_ATTR_RDONLY, bind.read_only);
+    mount::set_attributes(bound.as_fd(), flags.bits().into(), 0)
         .map_err(|error| refuse(error.to_string()))?;
-    mount::map_ids(clone.as_fd(), user_namespace).map_err(|error| {
+    mount::map_ids(bound.as_fd(), user_namespace).map_err(|error| {
         refuse(format!(
-            "its filesystem cannot map owners ({error}); use a folder on ext4, XFS, btrfs or tmpfs"
+            "its filesystem cannot map owners ({error}); use a directory on ext4, XFS, btrfs or tmpfs"
         ))
     })?;
-    tree.attach(&clone, &bind.target, point, true)
+    Ok((bound, point))
+}
+
+/// A mount of something of the host's that all guests have, owned as on the host.
+pub fn copy_of(path: &Path, flags: MountAttrFlags) -> Result<OwnedFd> {
+    let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let copy =
+        open_tree(CWD, path, clone).map_err(|errno| Error::io("open the host's", path, errno))?;
+    set_flags(&copy, flags).map_err(|error| Error::io("set the flags of", path, error))?;
+    Ok(copy)
 }
 
 /// Opens the source; a link anywhere on the way is refused, since whoever can change it would choose
 /// what the guest sees.
-fn open_source(path: &Path) -> rustix::io::Result<std::os::fd::OwnedFd> {
+fn open_source(path: &Path) -> rustix::io::Result<OwnedFd> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
 }

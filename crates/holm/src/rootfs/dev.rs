@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 use rustix::process::umask;
 
-use super::{Error, Filesystem, Point, Result, Tree, memory};
+use super::{Error, Filesystem, Result, memory};
 
 /// The nodes of every guest: name, major and minor number (Documentation/admin-guide/devices.txt).
 const NODES: [(&str, u32, u32); 6] = [
@@ -29,8 +29,8 @@ const LINKS: [(&str, &str); 6] = [
     ("console", "pts/0"),
 ];
 
-/// Folders with their modes. `.holm` is for Holm's own and closed to all but guest root.
-const FOLDERS: [(&str, u32); 6] = [
+/// Directories with their modes. `.holm` is for Holm's own and closed to all but guest root.
+const DIRECTORIES: [(&str, u32); 6] = [
     ("pts", 0o755),
     ("shm", 0o1777),
     ("mqueue", 0o1777),
@@ -42,36 +42,30 @@ const FOLDERS: [(&str, u32); 6] = [
 /// The group that owns terminals (tty in every distribution).
 const TTY_GROUP: u32 = 5;
 
-/// Mounts the guest's /dev, /dev/pts and /dev/shm (of `shm` bytes).
+/// A tmpfs for the guest's /dev with its nodes, attached nowhere.
 ///
-/// `devices` are nodes of the host, by name, that the guest shall have too. `base` is the host's id of
-/// guest root: devpts knows no mapping and has to be told the host's number of the group.
-pub fn mount_dev(
-    tree: &Tree,
-    user_namespace: BorrowedFd<'_>,
-    base: u32,
-    shm: u64,
+/// `devices` are nodes of the host, by name, that the guest shall have too.
+pub fn make(
     devices: &[PathBuf],
-) -> Result<()> {
-    let nosuid_noexec = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    flags: MountAttrFlags,
+    user_namespace: BorrowedFd<'_>,
+) -> Result<OwnedFd> {
     let small = [("size", "1m"), ("nr_inodes", "1k")];
-    let dev = memory("0755", &small, nosuid_noexec, user_namespace)?;
+    let dev = memory("0755", &small, flags, user_namespace)?;
     let before = umask(Mode::empty());
     let filled = fill(&dev, devices);
     umask(before);
-    filled?;
-    tree.attach(&dev, Path::new("/dev"), Point::Folder, false)?;
+    filled.map(|()| dev)
+}
 
-    let pts = Filesystem::open("devpts")?
+/// A devpts of the guest's. `base` is the host's id of guest root: devpts knows no mapping and has to be told the host's
+/// id of the group.
+pub fn terminals(base: u32, flags: MountAttrFlags) -> Result<OwnedFd> {
+    Filesystem::open("devpts")?
         .set("mode", "620")?
         .set("ptmxmode", "666")?
         .set("gid", (base + TTY_GROUP).to_string())?
-        .mount(nosuid_noexec)?;
-    tree.attach(&pts, Path::new("/dev/pts"), Point::Folder, false)?;
-
-    let nosuid_nodev = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let shm = memory("1777", &[("size", &shm.to_string())], nosuid_nodev, user_namespace)?;
-    tree.attach(&shm, Path::new("/dev/shm"), Point::Folder, false)
+        .mount(flags)
 }
 
 fn fill(dev: &OwnedFd, devices: &[PathBuf]) -> Result<()> {
@@ -80,19 +74,19 @@ fn fill(dev: &OwnedFd, devices: &[PathBuf]) -> Result<()> {
         mknodat(dev, name, FileType::CharacterDevice, mode(0o666), makedev(major, minor))
             .map_err(|errno| Error::io("make the guest's device", name, errno))?;
     }
-    for (name, bits) in FOLDERS {
+    for (name, bits) in DIRECTORIES {
         mkdirat(dev, name, mode(bits))
-            .map_err(|errno| Error::io("make the guest's /dev folder", name, errno))?;
+            .map_err(|errno| Error::io("make the guest's /dev directory", name, errno))?;
     }
     for (name, target) in LINKS {
         symlinkat(target, dev, name)
             .map_err(|errno| Error::io("make the guest's /dev link", name, errno))?;
     }
-    devices.iter().try_for_each(|device| pass(dev, device))
+    devices.iter().try_for_each(|device| make_host_device(dev, device))
 }
 
 /// Makes the node of a host device for the guest, open to guest root and its group.
-fn pass(dev: &OwnedFd, device: &Path) -> Result<()> {
+fn make_host_device(dev: &OwnedFd, device: &Path) -> Result<()> {
     let refuse =
         |reason: &str| Error::Source { path: device.to_owned(), reason: reason.to_owned() };
     let host = std::fs::symlink_metadata(device)
@@ -103,10 +97,14 @@ fn pass(dev: &OwnedFd, device: &Path) -> Result<()> {
         _ => return Err(refuse("it is not a device node; see `devices` in guest.toml")),
     };
     let inside = device.strip_prefix("/dev").map_err(|_| refuse("it does not lie below /dev"))?;
-    for folder in inside.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
-        match mkdirat(dev, folder, Mode::from_raw_mode(0o755)) {
+    for directory in
+        inside.ancestors().skip(1).filter(|directory| !directory.as_os_str().is_empty())
+    {
+        match mkdirat(dev, directory, Mode::from_raw_mode(0o755)) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(Error::io("make the guest's /dev folder", folder, errno)),
+            Err(errno) => {
+                return Err(Error::io("make the guest's /dev directory", directory, errno));
+            }
         }
     }
     // Whoever passes a device trusts the guest's root with it; others inside get what they have outside.

@@ -1,33 +1,13 @@
 use std::io::Write;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use holm_proto::path::INIT;
-use holm_sys::mount::{self, attr};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, symlinkat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, symlinkat, unlinkat};
 use rustix::io::Errno;
-use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use rustix::net::SocketAddrUnix;
 
-use super::{Error, Point, Result, Tree, memory, section};
+use super::{Error, Result, Tree, section};
 use crate::system::{Content, File};
-
-/// Mounts a tmpfs on the guest's /run, which every init expects to find empty at boot.
-pub fn mount_run(tree: &Tree, user_namespace: BorrowedFd<'_>) -> Result<()> {
-    let nosuid_nodev = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let run = memory("0755", &[], nosuid_nodev, user_namespace)?;
-    tree.attach(&run, Path::new("/run"), Point::Folder, false)
-}
-
-/// Binds a program of the host at `/dev/.holm/init`, read-only: one file in memory for all guests.
-pub fn bind_program(tree: &Tree, program: &Path) -> Result<()> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    let bind = open_tree(CWD, program, flags)
-        .map_err(|errno| Error::io("open the program", program, errno))?;
-    mount::set_attributes(bind.as_fd(), attr::RDONLY | attr::NOSUID | attr::NODEV, attr::NOEXEC)
-        .map_err(|error| Error::io("make read-only", program, error))?;
-    tree.attach(&bind, Path::new(INIT), Point::File, false)
-}
 
 /// Lays files over the guest's root. They are made anew, never written through: what is at their
 /// place may be a link that the guest left there.
@@ -41,7 +21,7 @@ fn lay(tree: &Tree, file: &File) -> Result<()> {
     }
     let fail = |errno: Errno| Error::io("write the guest's", &file.path, errno);
     let name = file.path.file_name().unwrap_or_default();
-    let folder = tree.folder(file.path.parent().unwrap_or(Path::new("/")))?;
+    let folder = tree.directory(file.path.parent().unwrap_or(Path::new("/")))?;
     if let Content::Folder(mode) = file.content {
         return match mkdirat(&folder, name, Mode::from_raw_mode(mode)) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
@@ -74,7 +54,7 @@ fn lay(tree: &Tree, file: &File) -> Result<()> {
 pub fn bind_socket(tree: &Tree, socket: &OwnedFd, path: &str) -> Result<()> {
     use std::os::fd::AsRawFd;
     let path = Path::new(path);
-    let folder = tree.folder(path.parent().unwrap_or(Path::new("/")))?;
+    let folder = tree.directory(path.parent().unwrap_or(Path::new("/")))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let fail = |errno: Errno| Error::io("make the guest's socket", path, errno);
     let address = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());

@@ -1,7 +1,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use holm_sys::mount;
+use holm_sys::mount::{self, attr};
 use rustix::fs::CWD;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_fd,
@@ -105,4 +105,11 @@ pub fn clone_tree(path: &Path, user_namespace: BorrowedFd<'_>) -> Result<OwnedFd
     mount::map_ids(tree.as_fd(), user_namespace)
         .map_err(|error| Error::io("map the owners of", path, error))?;
     Ok(tree)
+}
+
+/// Gives a mount these flags and no others of theirs.
+pub fn set_flags(mount: &OwnedFd, flags: MountAttrFlags) -> std::io::Result<()> {
+    let all = attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC;
+    let flags = u64::from(flags.bits());
+    mount::set_attributes(mount.as_fd(), flags, all & !flags)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use super::{Error, Result, Tree};
+use super::{Error, Links, Result, Tree};
 
 const BEGIN: &str = "# Holm: written at each start from guest.toml";
 const END: &str = "# Holm: end";
@@ -23,10 +23,10 @@ pub fn lay(tree: &Tree, path: &Path, lines: &str, mode: u32) -> Result<()> {
     let above = path.parent().unwrap_or(Path::new("/"));
     let folder = if lines.is_empty() {
         // Nothing to write, only something to take away.
-        let Ok(folder) = tree.open(above, true) else { return Ok(()) };
+        let Ok(folder) = tree.open(above, Links::Follow) else { return Ok(()) };
         folder
     } else {
-        tree.folder(above)?
+        tree.directory(above)?
     };
     let name = Path::new(path.file_name().unwrap_or_default());
     replace(&folder, name, lines, mode).map_err(|error| Error::io("write the guest's", path, error))

@@ -10,10 +10,19 @@ use super::{Error, Result};
 /// What a mount goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
-    /// A folder.
-    Folder,
+    /// A directory.
+    Directory,
     /// Anything else.
     File,
+}
+
+/// What becomes of symbolic links on the way to a path of the guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// They are followed, inside the guest: for binds, whose place the user chose.
+    Follow,
+    /// They are an error: the guest must not choose where its /proc goes.
+    Refuse,
 }
 
 /// A guest's root while it is being assembled. Its content is the guest's, hence hostile: no path is
@@ -35,10 +44,7 @@ impl Tree {
     }
 
     /// Attaches `mount` at `path`, an absolute path in the guest, which is made if it is missing.
-    ///
-    /// With `links` symbolic links on the way are followed, inside the guest: for binds, whose place
-    /// the user chose. Without, a link is an error: the guest must not choose where its /proc goes.
-    pub fn attach(&self, mount: &OwnedFd, path: &Path, point: Point, links: bool) -> Result<()> {
+    pub fn attach(&self, mount: &OwnedFd, path: &Path, point: Point, links: Links) -> Result<()> {
         let on = match self.open(path, links) {
             Err(Errno::NOENT) => {
                 self.make(path, point)?;
@@ -47,11 +53,12 @@ impl Tree {
             other => other,
         };
         let on = on.map_err(|errno| in_the_way(path, errno))?;
-        let is_folder = rustix::fs::fstat(&on)
+        let is_directory = rustix::fs::fstat(&on)
             .map(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
             .map_err(|errno| in_the_way(path, errno))?;
-        if is_folder != (point == Point::Folder) {
-            let reason = if is_folder { "a folder is there" } else { "it is not a folder" };
+        if is_directory != (point == Point::Directory) {
+            let reason =
+                if is_directory { "a directory is there" } else { "it is not a directory" };
             return Err(Error::Point { path: path.to_owned(), reason: reason.to_owned() });
         }
         let flags =
@@ -61,28 +68,28 @@ impl Tree {
     }
 
     /// Opens a path of the guest as a place, without access to what it holds.
-    pub fn open(&self, path: &Path, links: bool) -> rustix::io::Result<OwnedFd> {
+    pub fn open(&self, path: &Path, links: Links) -> rustix::io::Result<OwnedFd> {
         let mut resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        if !links {
+        if links == Links::Refuse {
             resolve |= ResolveFlags::NO_SYMLINKS;
         }
         openat2(&self.root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
     }
 
-    /// Opens a folder of the guest, made if it is missing; links on the way are followed inside it.
-    pub fn folder(&self, path: &Path) -> Result<OwnedFd> {
-        if matches!(self.open(path, true), Err(Errno::NOENT)) {
-            self.make(path, Point::Folder)?;
+    /// Opens a directory of the guest, made if it is missing; links on the way are followed inside it.
+    pub fn directory(&self, path: &Path) -> Result<OwnedFd> {
+        if matches!(self.open(path, Links::Follow), Err(Errno::NOENT)) {
+            self.make(path, Point::Directory)?;
         }
-        self.open(path, true).map_err(|errno| in_the_way(path, errno))
+        self.open(path, Links::Follow).map_err(|errno| in_the_way(path, errno))
     }
 
     /// Whether the guest has something at `path`.
     pub fn exists(&self, path: &Path) -> bool {
-        self.open(path, false).is_ok()
+        self.open(path, Links::Refuse).is_ok()
     }
 
-    /// Makes a mountpoint and the folders above it.
+    /// Makes a mountpoint and the directories above it.
     fn make(&self, path: &Path, point: Point) -> Result<()> {
         let names: Vec<&std::ffi::OsStr> = path
             .components()
@@ -90,14 +97,16 @@ impl Tree {
             .collect();
         let mut parent = PathBuf::from("/");
         for (index, name) in names.iter().enumerate() {
-            let folder = self.open(&parent, true).map_err(|errno| in_the_way(&parent, errno))?;
+            let directory =
+                self.open(&parent, Links::Follow).map_err(|errno| in_the_way(&parent, errno))?;
             let last = index + 1 == names.len();
-            if statat(&folder, *name, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+            if statat(&directory, *name, AtFlags::SYMLINK_NOFOLLOW).is_err() {
                 let made = if last && point == Point::File {
                     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-                    rustix::fs::openat(&folder, *name, flags, Mode::from_raw_mode(0o644)).map(drop)
+                    rustix::fs::openat(&directory, *name, flags, Mode::from_raw_mode(0o644))
+                        .map(drop)
                 } else {
-                    mkdirat(&folder, *name, Mode::from_raw_mode(0o755))
+                    mkdirat(&directory, *name, Mode::from_raw_mode(0o755))
                 };
                 made.map_err(|errno| Error::io("make the guest's", path, errno))?;
             }
@@ -110,7 +119,7 @@ impl Tree {
 fn in_the_way(path: &Path, errno: Errno) -> Error {
     let reason = match errno {
         Errno::LOOP => "it is a symbolic link".to_owned(),
-        Errno::NOTDIR => "a part of it is not a folder".to_owned(),
+        Errno::NOTDIR => "a part of it is not a directory".to_owned(),
         other => other.to_string(),
     };
     Error::Point { path: path.to_owned(), reason }

@@ -1,17 +1,15 @@
-//! What guest root may not do: capabilities, system calls, and files of /proc and /sys.
+//! What guest root may not do: capabilities and system calls. What of /proc and /sys is masked stands in the mount table
+//! ([`crate::rootfs::TABLE`]).
 //!
 //! The first wall is the user namespace: guest root is an ordinary, unmapped user for the kernel and
 //! for every file it does not own. What is here takes away what the user namespace leaves: calls
-//! that need no privilege and reach the host, kernel code that a guest never needs, and files that
-//! anybody may read.
+//! that need no privilege and reach the host, and kernel code that a guest never needs.
 
 mod bpf;
 pub mod caps;
-pub mod masks;
 pub mod seccomp;
 
 pub use caps::{apply_caps, bounding_set};
-pub use masks::{MASKED_DIRS, MASKED_FILES, READ_ONLY};
 pub use seccomp::{install, seccomp};
 
 use crate::{Code, Coded, Details};

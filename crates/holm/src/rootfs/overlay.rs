@@ -6,7 +6,6 @@ use rustix::fs::{CWD, Mode, mkdir};
 use rustix::mount::{MountAttrFlags, MoveMountFlags, move_mount};
 
 use super::{Error, Filesystem, Result, clone_tree, memory};
-use crate::pool::Pool;
 
 /// The directory in a private layer that holds what the guest has changed.
 pub const UPPER: &str = "upper";
@@ -18,6 +17,8 @@ pub const WORK: &str = "work";
 pub struct Layers<'a> {
     /// The base's metadata image (EROFS in the composefs layout).
     pub image: &'a Path,
+    /// The directory with the files' bodies.
+    pub objects: &'a Path,
     /// The guest's own changes.
     pub upper: Upper<'a>,
 }
@@ -25,19 +26,19 @@ pub struct Layers<'a> {
 /// Where a guest's own changes go.
 #[derive(Debug, Clone, Copy)]
 pub enum Upper<'a> {
-    /// Into [`UPPER`] and [`WORK`] of this folder.
+    /// Into [`UPPER`] and [`WORK`] of this directory.
     Disk(&'a Path),
     /// Into memory, charged to the guest, gone with it: for guests of one command. Making an
     /// overlay on tmpfs takes a quarter of the time on ext4, and nothing has to be written back.
     Memory,
 }
 
-/// Mounts the layers at the pool's stage and an overlay of them at `stage/root`; returns the overlay.
+/// Mounts the layers at `stage/{image,objects,disk}` and an overlay of them at `stage/root`; returns the overlay.
 ///
 /// The layers are mapped to the guest's ids, not the overlay: the kernel refuses that. Before Linux
 /// 6.15 an overlay takes no layer that is attached nowhere, so they are attached and named by path.
 pub fn mount_root(
-    pool: &Pool,
+    stage: &Path,
     layers: Layers<'_>,
     user_namespace: BorrowedFd<'_>,
 ) -> Result<OwnedFd> {
@@ -46,21 +47,21 @@ pub fn mount_root(
         .mount(MountAttrFlags::MOUNT_ATTR_RDONLY)?;
     mount::map_ids(image.as_fd(), user_namespace)
         .map_err(|error| Error::io("map the owners of", layers.image, error))?;
-    attach(image, &pool.stage("image"))?;
-    attach(clone_tree(&pool.objects_dir(), user_namespace)?, &pool.stage("objects"))?;
-    let disk = pool.stage("disk");
+    attach(image, &stage.join("image"))?;
+    attach(clone_tree(layers.objects, user_namespace)?, &stage.join("objects"))?;
+    let disk = stage.join("disk");
     attach(upper(layers.upper, user_namespace)?, &disk)?;
     if let Upper::Memory = layers.upper {
-        for folder in [UPPER, WORK] {
-            let path = disk.join(folder);
+        for directory in [UPPER, WORK] {
+            let path = disk.join(directory);
             mkdir(&path, Mode::from_raw_mode(0o755))
-                .map_err(|errno| Error::io("make the folder", path, errno))?;
+                .map_err(|errno| Error::io("make the directory", path, errno))?;
         }
     }
     let root = Filesystem::open("overlay")?
         .set("source", "holm")?
-        .set("lowerdir+", pool.stage("image"))?
-        .set("datadir+", pool.stage("objects"))?
+        .set("lowerdir+", stage.join("image"))?
+        .set("datadir+", stage.join("objects"))?
         .set("upperdir", disk.join(UPPER))?
         .set("workdir", disk.join(WORK))?
         .set("metacopy", "on")?
@@ -68,19 +69,19 @@ pub fn mount_root(
         .set("index", "off")?
         .mount(MountAttrFlags::MOUNT_ATTR_NODEV)?;
     refuse_read_only(&root, layers.upper)?;
-    let here = root.try_clone().map_err(|error| Error::io("keep", pool.stage("root"), error))?;
-    attach(root, &pool.stage("root"))?;
+    let here = root.try_clone().map_err(|error| Error::io("keep", stage.join("root"), error))?;
+    attach(root, &stage.join("root"))?;
     Ok(here)
 }
 
 fn upper(upper: Upper<'_>, user_namespace: BorrowedFd<'_>) -> Result<OwnedFd> {
     match upper {
-        Upper::Disk(folder) => clone_tree(folder, user_namespace),
+        Upper::Disk(directory) => clone_tree(directory, user_namespace),
         Upper::Memory => memory("0755", &[], MountAttrFlags::empty(), user_namespace),
     }
 }
 
-/// An overlay that cannot make its work folder is mounted read-only, and only the flags tell.
+/// An overlay that cannot make its work directory is mounted read-only, and only the flags tell.
 fn refuse_read_only(root: &OwnedFd, upper: Upper<'_>) -> Result<()> {
     let flags = rustix::fs::fstatvfs(root)
         .map_err(|errno| Error::io("look at", "the guest's root", errno))?
@@ -89,7 +90,7 @@ fn refuse_read_only(root: &OwnedFd, upper: Upper<'_>) -> Result<()> {
         return Ok(());
     }
     let disk = match upper {
-        Upper::Disk(folder) => folder,
+        Upper::Disk(directory) => directory,
         Upper::Memory => Path::new("tmpfs"),
     };
     Err(Error::ReadOnly { disk: disk.to_owned() })

@@ -1,96 +1,29 @@
-use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 
 use holm_proto::CONSOLE_MASTER;
 use holm_sys::child::ChildProcess;
 use holm_sys::exec::cloexec_from;
 use holm_sys::in_place::run_without_exec;
 use holm_sys::process::{self as sys, flags};
-use holm_sys::seccomp::Instruction;
 use rustix::fs::{CWD, Mode};
 use rustix::process::{Gid, Signal, Uid, chdir, set_parent_process_death_signal, setsid, umask};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use super::{Error, Result, Spec};
-use crate::config::{Arch, Security};
+use super::init::{Program, Stdio};
+use super::spec::Spec;
+use crate::config::Arch;
 use crate::net;
 use crate::process::{ChildEnd, Step, TimeNamespace, open_console};
 use crate::security;
-use crate::terminal::{Terminals, first_of};
-
-/// Process 1 of a guest.
-#[derive(Debug, Clone)]
-pub struct Init {
-    /// Path in the guest.
-    pub program: String,
-    /// Arguments, the first of which is the name it runs under.
-    pub argv: Vec<String>,
-    /// Its whole environment.
-    pub env: BTreeMap<String, String>,
-    /// Where it starts.
-    pub folder: PathBuf,
-    /// Host name.
-    pub hostname: String,
-    /// Its input and output.
-    pub stdio: Stdio,
-    /// The machine that its programs see.
-    pub arch: Arch,
-    /// What it may do.
-    pub security: Security,
-    /// It is killed when the launcher ends, however that ends.
-    pub dies_with_launcher: bool,
-    /// Holm's minimal init, without executing its file: `program` is not looked at.
-    pub in_place: bool,
-}
-
-/// What init's descriptors 0 to 2 are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stdio {
-    /// The guest's console: a pty of its own devpts. With `keep` init keeps the master as descriptor
-    /// [`CONSOLE_MASTER`], so that it outlives every process of Holm.
-    Console {
-        /// The program is Holm's init, which keeps it.
-        keep: bool,
-    },
-    /// The launcher's own, but for those that are terminals: a guest that got hold of a terminal of the host could type
-    /// into it. A pty of the guest's devpts stands for them.
-    Inherit(Terminals),
-}
-
-/// A program ready to be executed: nothing is allocated between clone and exec that need not be.
-#[derive(Debug)]
-pub struct Program {
-    path: CString,
-    argv: Vec<CString>,
-    env: Vec<CString>,
-    filter: Vec<Instruction>,
-    bound: u64,
-}
-
-impl Init {
-    pub(super) fn prepare(&self) -> Result<Program> {
-        let text = |text: &str| {
-            CString::new(text).map_err(|error| Error::step("pass on", text, io::Error::from(error)))
-        };
-        let env = self.env.iter().map(|(key, value)| text(&format!("{key}={value}")));
-        Ok(Program {
-            path: text(&self.program)?,
-            argv: self.argv.iter().map(|word| text(word)).collect::<Result<_>>()?,
-            env: env.collect::<Result<_>>()?,
-            filter: security::seccomp(&self.security, self.arch),
-            bound: security::bounding_set(&self.security)?,
-        })
-    }
-}
+use crate::terminal::first_of;
 
 /// The guest's side of a launch: from the clone to exec.
-pub fn run(spec: &Spec<'_>, child: &ChildProcess, launcher: &ChildEnd, program: &Program) -> ! {
-    match prepare(spec, child, launcher, program) {
+pub fn run(spec: &Spec<'_>, child: &ChildProcess, to_launcher: &ChildEnd, program: &Program) -> ! {
+    match prepare(spec, child, to_launcher, program) {
         Ok(never) => match never {},
-        Err((step, error)) => launcher.fail(step, &error),
+        Err((step, error)) => to_launcher.fail(step, &error),
     }
 }
 
@@ -99,9 +32,9 @@ enum Never {}
 fn prepare(
     spec: &Spec<'_>,
     child: &ChildProcess,
-    launcher: &ChildEnd,
+    to_launcher: &ChildEnd,
     program: &Program,
-) -> std::result::Result<Never, (Step, io::Error)> {
+) -> Result<Never, (Step, io::Error)> {
     let init = &spec.init;
     let at = |step: Step| move |error: rustix::io::Errno| (step, io::Error::from(error));
     // The first process moves itself: moving another takes the v1 hierarchies milliseconds.
@@ -112,11 +45,11 @@ fn prepare(
     // host's user namespace.
     sys::unshare(flags::NEWCGROUP | flags::NEWTIME).map_err(|error| (Step::Namespaces, error))?;
     let clocks = TimeNamespace::of_children().map_err(|error| (Step::Clocks, error))?;
-    if net::has_own_namespace(spec.net) {
+    if net::has_own_namespace(spec.assembly.net) {
         sys::unshare(flags::NEWNET).map_err(|error| (Step::Network, error))?;
         net::loopback_up().map_err(at(Step::Network))?;
     }
-    launcher.ready();
+    to_launcher.ready();
 
     // While the launcher makes the mounts, whatever needs none.
     rustix::system::sethostname(init.hostname.as_bytes()).map_err(at(Step::HostName))?;
@@ -128,7 +61,7 @@ fn prepare(
     sys::reset_signals();
     let kernel = |step| move |error: security::Error| (step, error.into_kernel());
     security::install(&program.filter).map_err(kernel(Step::Filter))?;
-    launcher.wait_for_release();
+    to_launcher.wait_for_release();
 
     clocks.enter().map_err(|error| (Step::Clocks, error))?;
     set_thread_groups(&[]).map_err(at(Step::Credentials))?;
@@ -137,7 +70,7 @@ fn prepare(
     if init.dies_with_launcher {
         // After the change of ids, which would have taken it back.
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Step::Credentials))?;
-        launcher.end_if_orphaned();
+        to_launcher.end_if_orphaned();
     }
     sys::unshare(flags::NEWNS).map_err(|error| (Step::MountNamespace, error))?;
     chdir(&init.folder).map_err(at(Step::Directory))?;
@@ -152,7 +85,7 @@ fn prepare(
             Stdio::Inherit(terminals) => first_of(terminals),
         };
         let (master, _) =
-            open_console(launcher, terminals, like).map_err(|error| (Step::Console, error))?;
+            open_console(to_launcher, terminals, like).map_err(|error| (Step::Console, error))?;
         if keep {
             child
                 .duplicate_to(master.as_fd(), CONSOLE_MASTER)

@@ -1,0 +1,29 @@
+use std::os::fd::{AsFd, BorrowedFd};
+
+use holm_sys::process::{Namespace, namespace};
+
+use super::Assembly;
+use crate::launch::{Error, Result};
+use crate::net;
+use crate::step;
+
+/// Makes the veth pair, with one end in the network namespace of the process behind `pidfd`.
+pub fn attach_network(assembly: &Assembly<'_>, pidfd: BorrowedFd<'_>) -> Result<()> {
+    if net::has_veth(assembly.net) {
+        let network = namespace(pidfd, Namespace::Net)
+            .map_err(|error| Error::step("open the network namespace of", "init", error))?;
+        net::attach(assembly.net, network.as_fd())?;
+    }
+    step::done("net-attach");
+    Ok(())
+}
+
+/// Sets addresses and what else is set inside. The caller has joined the guest's namespaces.
+pub fn configure_network(assembly: &Assembly<'_>) -> Result<()> {
+    if net::has_own_namespace(assembly.net) {
+        net::set_ping_group_range(assembly.ids.base, assembly.ids.count);
+    }
+    net::configure_inside(assembly.net)?;
+    step::done("net-inside");
+    Ok(())
+}

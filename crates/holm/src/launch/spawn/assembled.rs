@@ -1,0 +1,120 @@
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use holm_sys::process::{Clone, clone, flags};
+use rustix::process::chdir;
+
+use super::child;
+use super::init::Program;
+use super::spec::{Running, Spec};
+use crate::launch::assemble::{
+    attach_network, configure_network, join_namespaces, mount_host_side, mount_joined,
+    namespaces_of,
+};
+use crate::launch::{Error, Result};
+use crate::process::{self, ChildEnd, GuestRoot, HostNamespaces, ParentEnd, channel, rlimits};
+use crate::step;
+
+/// A guest whose init waits for its release: everything else is made. Dropped, it ends.
+#[derive(Debug)]
+pub struct Assembled(Option<Waiting>);
+
+#[derive(Debug)]
+struct Waiting {
+    pid: i32,
+    pidfd: OwnedFd,
+    to_init: ParentEnd,
+    program: String,
+}
+
+/// Clones a guest's init and assembles everything around it.
+///
+/// The caller has one thread. On an error nothing is left of the guest but its cgroup and network
+/// interface, which the caller made or names.
+pub fn spawn(spec: &Spec<'_>) -> Result<Assembled> {
+    let host = HostNamespaces::keep()?;
+    let (to_init, to_launcher) = channel()?;
+    let program = spec.init.prepare()?;
+    chdir("/").map_err(|errno| Error::step("change to", "/", errno))?;
+    process::leave_host()?;
+    step::done("mount-namespace");
+    let result = clone_and_assemble(spec, to_init, to_launcher, &program);
+    host.restore()?;
+    step::done("return");
+    let (pid, pidfd, to_init) = result?;
+    let program = spec.init.program.clone();
+    Ok(Assembled(Some(Waiting { pid, pidfd, to_init, program })))
+}
+
+impl Assembled {
+    /// Releases init, and returns when it has been executed: it may have ended by then.
+    pub fn release(mut self) -> Result<Running> {
+        let Waiting { pid, pidfd, to_init, program } = self.0.take().expect("it waits until now");
+        match to_init.release(&pidfd) {
+            Ok(console) => {
+                step::done("exec");
+                Ok(Running { pid, pidfd, console })
+            }
+            Err(error) => Err(match to_init.give_up(&pidfd, error) {
+                process::Error::Exec { errno } => Error::Exec { program, errno },
+                other => other.into(),
+            }),
+        }
+    }
+}
+
+impl Drop for Assembled {
+    fn drop(&mut self) {
+        if let Some(waiting) = &self.0 {
+            process::end_child(&waiting.pidfd);
+        }
+    }
+}
+
+fn clone_and_assemble(
+    spec: &Spec<'_>,
+    to_init: ParentEnd,
+    to_launcher: ChildEnd,
+    program: &Program,
+) -> Result<(i32, OwnedFd, ParentEnd)> {
+    let guest_root = GuestRoot::assume(spec.assembly.ids.base)?;
+    // The network's, which takes as long as everything else, init makes itself meanwhile.
+    let wanted = flags::NEWUSER | flags::NEWPID | flags::NEWUTS | flags::NEWIPC;
+    let (pid, pidfd) = match clone(wanted, Some(spec.cgroup.guest_fd()))
+        .map_err(|error| Error::step("make the process of", "init", error))?
+    {
+        Clone::Child(child) => {
+            // With a copy of the launcher's ends it would wait for itself when the launcher is killed.
+            drop(to_init);
+            child::run(spec, &child, &to_launcher, program)
+        }
+        Clone::Parent { pid, pidfd } => (pid, pidfd),
+    };
+    // As guest root: the owner of the user namespace may set the limits of what is in it.
+    let limited = rlimits::set(Some(pid), spec.rlimits);
+    drop((to_launcher, guest_root));
+    step::done("clone");
+    match limited.map_err(Error::from).and_then(|()| assemble(spec, &to_init, pid, pidfd.as_fd())) {
+        Ok(()) => Ok((pid, pidfd, to_init)),
+        Err(error) => Err(to_init.give_up(&pidfd, error)),
+    }
+}
+
+/// Assembles everything around init, which waits for its release.
+fn assemble(spec: &Spec<'_>, to_init: &ParentEnd, pid: i32, init: BorrowedFd<'_>) -> Result<()> {
+    let assembly = &spec.assembly;
+    (spec.record)(pid).map_err(Error::Record)?;
+    process::map_ids(pid, assembly.ids)?;
+    step::done("id-maps");
+    let namespaces = namespaces_of(init)?;
+    let guest_root = GuestRoot::assume(assembly.ids.base)?;
+    let mounts = mount_host_side(assembly, &namespaces)?;
+    to_init.wait_ready()?;
+    drop(guest_root);
+    step::done("wait-for-init");
+    process::reset_clocks(pid)?;
+    attach_network(assembly, init)?;
+    let _guest_root = GuestRoot::assume(assembly.ids.base)?;
+    join_namespaces(assembly, init)?;
+    configure_network(assembly)?;
+    mount_joined(mounts)
+}

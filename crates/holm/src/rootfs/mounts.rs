@@ -1,0 +1,156 @@
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::{fchdir, pivot_root};
+
+use super::table::{Mount, Part, TABLE, What, When};
+use super::{
+    Error, Filesystem, Layers, Links, Point, Result, Tree, api_filesystems, binds, dev, memory,
+    mount_root,
+};
+use crate::config::BindMount;
+
+/// What the mounts of one guest are made of, beside what is the same in all.
+#[derive(Debug, Clone, Copy)]
+pub struct Sources<'a> {
+    /// A directory with the mountpoints `image`, `objects`, `disk` and `root`.
+    pub stage: &'a Path,
+    /// What the root is made of.
+    pub layers: Layers<'a>,
+    /// The host's id of guest root.
+    pub base: u32,
+    /// Size of /dev/shm in bytes.
+    pub shm: u64,
+    /// Host devices that the guest shall have.
+    pub devices: &'a [PathBuf],
+    /// Host directories and files to bind.
+    pub binds: &'a [BindMount],
+    /// Minimal init, if it is to be executed.
+    pub init_program: Option<&'a Path>,
+    /// The guest's private layer outlives its runs.
+    pub kept: bool,
+    /// The guest shares the host's network.
+    pub host_network: bool,
+}
+
+/// The namespaces of the guest that the launcher need not join to mount in them.
+#[derive(Debug)]
+pub struct Namespaces {
+    /// Whose id map owners are shown by.
+    pub user: OwnedFd,
+    /// Whose processes /proc shows.
+    pub pid: OwnedFd,
+}
+
+/// A guest's mounts while they are being made.
+#[derive(Debug)]
+pub struct Mounts<'a> {
+    tree: Tree,
+    sources: Sources<'a>,
+    namespaces: &'a Namespaces,
+    /// The first masked directory's mount, of which the others are copies.
+    empty: Option<OwnedFd>,
+}
+
+impl<'a> Mounts<'a> {
+    /// Mounts the root.
+    pub fn new(sources: Sources<'a>, namespaces: &'a Namespaces) -> Result<Self> {
+        let root = mount_root(sources.stage, sources.layers, namespaces.user.as_fd())?;
+        Ok(Self { tree: Tree::new(root), sources, namespaces, empty: None })
+    }
+
+    /// The guest's root.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Makes the mounts of a part, in the order of the table. For [`Part::Sys`] the caller has joined the ipc, cgroup and
+    /// network namespaces of the guest, and still has its own mount namespace.
+    pub fn make(&mut self, part: Part) -> Result<()> {
+        for mount in TABLE.iter().filter(|mount| mount.part == part) {
+            if self.has(mount.when) {
+                self.mount(mount)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the tree the root of this mount namespace, and of all processes in it, and drops the host's.
+    pub fn pivot(self) -> Result<()> {
+        let guest_root = "the guest's root";
+        fchdir(self.tree.root()).map_err(|errno| Error::io("enter", guest_root, errno))?;
+        pivot_root(".", ".").map_err(|errno| Error::io("pivot into", guest_root, errno))?;
+        unmount(".", UnmountFlags::DETACH)
+            .map_err(|errno| Error::io("drop", "the host's root", errno))
+    }
+
+    fn has(&self, when: When) -> bool {
+        match when {
+            When::Always | When::Named => true,
+            When::Kept => self.sources.kept,
+            When::MinimalInit => self.sources.init_program.is_some(),
+            When::HostNetwork => self.sources.host_network,
+            When::OwnNetwork => !self.sources.host_network,
+            When::Present(path) => self.tree.exists(Path::new(path)),
+        }
+    }
+
+    fn mount(&mut self, mount: &Mount) -> Result<()> {
+        match mount.what {
+            // The tree stands on it.
+            What::Root => Ok(()),
+            What::Proc => {
+                api_filesystems::attach_proc(&self.tree, mount, self.namespaces.pid.as_fd())
+            }
+            What::Binds => self.sources.binds.iter().try_for_each(|bind| {
+                let (made, point) = binds::make(bind, mount.flags, self.user_namespace())?;
+                self.tree.attach(&made, &bind.target, point, Links::Follow)
+            }),
+            What::Program | What::File(_) => self.attach(mount, Point::File),
+            _ => self.attach(mount, Point::Directory),
+        }
+    }
+
+    fn attach(&mut self, mount: &Mount, point: Point) -> Result<()> {
+        let made = self.detached(mount)?;
+        self.tree.attach(&made, Path::new(mount.at), point, Links::Refuse)?;
+        if mount.what == What::Empty {
+            // Before Linux 6.15 only a mount that is attached can be copied.
+            self.empty.get_or_insert(made);
+        }
+        Ok(())
+    }
+
+    /// A mount of the table, attached nowhere yet.
+    fn detached(&self, mount: &Mount) -> Result<OwnedFd> {
+        let Mount { flags, .. } = *mount;
+        match mount.what {
+            What::Devices => dev::make(self.sources.devices, flags, self.user_namespace()),
+            What::Terminals => dev::terminals(self.sources.base, flags),
+            What::SharedMemory => {
+                let size = self.sources.shm.to_string();
+                memory("1777", &[("size", &size)], flags, self.user_namespace())
+            }
+            What::Memory => memory("0755", &[], flags, self.user_namespace()),
+            What::Empty => api_filesystems::empty(self.empty.as_ref(), mount),
+            What::Sysfs => Filesystem::open("sysfs")?.mount(flags),
+            What::Cgroup => Filesystem::open("cgroup2")?.flag("nsdelegate")?.mount(flags),
+            What::MessageQueues => Filesystem::open("mqueue")?.mount(flags),
+            What::Program => match self.sources.init_program {
+                Some(program) => binds::copy_of(program, flags),
+                None => Err(Error::io("open", "minimal init", Errno::NOENT)),
+            },
+            What::Host(path) => binds::copy_of(Path::new(path), flags),
+            What::Again(path) | What::File(path) => {
+                api_filesystems::again(&self.tree, Path::new(path), mount)
+            }
+            What::Root | What::Proc | What::Binds => unreachable!("made by `mount`"),
+        }
+    }
+
+    fn user_namespace(&self) -> BorrowedFd<'a> {
+        self.namespaces.user.as_fd()
+    }
+}

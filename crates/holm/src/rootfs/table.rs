@@ -1,0 +1,313 @@
+//! Everything that is mounted in a guest, in the order in which it is mounted.
+//!
+//! All of it is mounted in a mount namespace that the host's user namespace owns. When init takes a copy of that into
+//! one of its own, the kernel locks every mount of the table there (`mount_namespaces(7)`): guest root can neither unmount it
+//! nor clear its flags. `docs/mounts.md` shows the table; a unit test compares the two.
+
+use std::fmt::Write as _;
+
+use holm_proto::path::INIT;
+use rustix::mount::MountAttrFlags as Flags;
+
+/// A mount of a guest.
+#[derive(Debug, Clone, Copy)]
+pub struct Mount {
+    /// Where in the guest.
+    pub at: &'static str,
+    /// What is mounted.
+    pub what: What,
+    /// Its flags, and no others.
+    pub flags: Flags,
+    /// The part of a start in which it is made.
+    pub part: Part,
+    /// Which guests have it.
+    pub when: When,
+    /// Who makes it when a checkpointed guest is restored.
+    pub restored_by: RestoredBy,
+}
+
+/// What is mounted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// An overlay of the base's image and objects and the guest's private layer.
+    Root,
+    /// A tmpfs with the guest's device nodes.
+    Devices,
+    /// A devpts.
+    Terminals,
+    /// A tmpfs as large as `memory.shm` says.
+    SharedMemory,
+    /// A tmpfs.
+    Memory,
+    /// A read-only tmpfs that holds nothing.
+    Empty,
+    /// A proc of the guest's pid namespace.
+    Proc,
+    /// A sysfs of the guest's network namespace.
+    Sysfs,
+    /// The cgroup2 hierarchy, of the guest's cgroup namespace.
+    Cgroup,
+    /// The message queues of the guest's ipc namespace.
+    MessageQueues,
+    /// Minimal init's program, a file of the host.
+    Program,
+    /// This directory of the host.
+    Host(&'static str),
+    /// What is mounted here in the guest already, once more: not covered by what is mounted on it afterwards.
+    Again(&'static str),
+    /// This file of the guest.
+    File(&'static str),
+    /// The host's files and directories that `mounts` in guest.toml names.
+    Binds,
+}
+
+/// The parts of a start that make mounts, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The root.
+    Root,
+    /// /dev and what is in it.
+    Dev,
+    /// What the guest's files need.
+    Files,
+    /// /proc, which needs the guest's pid namespace.
+    Proc,
+    /// /sys and what else the launcher mounts when it has joined the guest's namespaces.
+    Sys,
+    /// What guest.toml names. Last, so that no link that the guest left at a target puts a bind where something of Holm's
+    /// goes.
+    Binds,
+}
+
+/// Which guests have a mount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// All.
+    Always,
+    /// Those whose private layer is on disk. The others' /run is empty as it is.
+    Kept,
+    /// Those in which minimal init is executed.
+    MinimalInit,
+    /// Those that share the host's network.
+    HostNetwork,
+    /// The others.
+    OwnNetwork,
+    /// Those in which a file or directory of this name is there.
+    Present(&'static str),
+    /// Those whose guest.toml names some.
+    Named,
+}
+
+/// Who makes a mount when a checkpointed guest is restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestoredBy {
+    /// The launcher: to CRIU it is external, and the kernel holds its flags as after a start.
+    Launcher,
+    /// CRIU, inside the guest's user namespace: guest root may unmount it.
+    Criu,
+}
+
+const RO: Flags = Flags::MOUNT_ATTR_RDONLY;
+const NOSUID: Flags = Flags::MOUNT_ATTR_NOSUID;
+const NODEV: Flags = Flags::MOUNT_ATTR_NODEV;
+const NOEXEC: Flags = Flags::MOUNT_ATTR_NOEXEC;
+
+/// Nothing on the kernel's filesystems is a program or a device.
+const INERT: Flags = NOSUID.union(NODEV).union(NOEXEC);
+/// Devices can be opened there: null is harmless, and nodev would make it unreadable.
+const COVER: Flags = RO.union(NOSUID).union(NOEXEC);
+
+/// The boot id of a guest's own, if it is to have one: journald tells boots apart by it.
+pub const BOOT_ID: &str = "/dev/.holm/boot_id";
+
+const fn mount(at: &'static str, what: What, flags: Flags, part: Part) -> Mount {
+    Mount { at, what, flags, part, when: When::Always, restored_by: RestoredBy::Criu }
+}
+
+impl Mount {
+    const fn when(self, when: When) -> Self {
+        Self { when, ..self }
+    }
+
+    const fn external(self) -> Self {
+        Self { restored_by: RestoredBy::Launcher, ..self }
+    }
+}
+
+/// A file of /proc that reads as empty.
+const fn masked_file(at: &'static str) -> Mount {
+    mount(at, What::File("/dev/null"), COVER, Part::Proc).when(When::Present(at))
+}
+
+/// A directory of /sys that is empty.
+const fn masked_directory(at: &'static str) -> Mount {
+    mount(at, What::Empty, INERT.union(RO), Part::Sys).when(When::Present(at))
+}
+
+/// Every mount of a guest, in the order in which they are made.
+///
+/// Few paths are masked, on purpose. Every mask is a mount (about 10 us of each start, and one more thing to dump and
+/// restore), and the user namespace has done most of the work: files of /proc and /sys belong to the host's root, so to
+/// guest root they are somebody else's. `sysrq-trigger`, `kcore`, `kmsg`, `timer_list`, `slabinfo`, `core_pattern` and every
+/// sysctl that is not of a namespace of the guest's are closed by their owner and mode; /proc/keys shows only keys of users
+/// that the guest has. Masked is what anybody may read and what harms.
+pub static TABLE: &[Mount] = &[
+    mount("/", What::Root, NODEV, Part::Root).external(),
+    mount("/dev", What::Devices, NOSUID.union(NOEXEC), Part::Dev).external(),
+    mount("/dev/pts", What::Terminals, NOSUID.union(NOEXEC), Part::Dev),
+    mount("/dev/shm", What::SharedMemory, NOSUID.union(NODEV), Part::Dev),
+    // Every init expects to find it empty at boot.
+    mount("/run", What::Memory, NOSUID.union(NODEV), Part::Files).when(When::Kept),
+    // One file in memory for all guests.
+    mount(INIT, What::Program, RO.union(NOSUID).union(NODEV), Part::Files)
+        .when(When::MinimalInit)
+        .external(),
+    mount("/proc", What::Proc, INERT, Part::Proc),
+    // The kernel lets a process mount proc or sysfs only where it already sees one that nothing covers: without these,
+    // containers in the guest and units with ProtectProc= could not start. Writable, as what the guest mounts itself may then
+    // be.
+    mount("/dev/.holm/proc", What::Again("/proc"), INERT, Part::Proc),
+    // Addresses of the kernel's functions, in clear where kptr_restrict is 0 and perf is not restricted: they undo KASLR.
+    masked_file("/proc/kallsyms"),
+    // The host's own boot parameters: they may hold secrets (iSCSI, LUKS), and programs of the guest (cloud-init, initramfs
+    // scripts) take orders from them that were meant for the host.
+    masked_file("/proc/cmdline"),
+    mount("/proc/sys/kernel/random/boot_id", What::File(BOOT_ID), COVER, Part::Proc)
+        .when(When::Present(BOOT_ID)),
+    // Read-only: systemd takes that for the mark of a container, and starts no udevd (8 MiB in each guest). Nothing below it
+    // is the guest's but its interfaces, which netlink sets. /proc stays writable: what a guest can write below /proc/sys is
+    // of its own namespaces.
+    mount("/sys", What::Sysfs, INERT.union(RO), Part::Sys).when(When::OwnNetwork),
+    // In the host's network nobody can mount a sysfs.
+    mount("/sys", What::Host("/sys"), INERT.union(RO), Part::Sys)
+        .when(When::HostNetwork)
+        .external(),
+    mount("/sys/fs/cgroup", What::Cgroup, INERT, Part::Sys),
+    mount("/dev/mqueue", What::MessageQueues, INERT, Part::Sys),
+    mount("/dev/.holm/sys", What::Again("/sys"), INERT, Part::Sys).when(When::OwnNetwork),
+    // The map of physical memory is world-readable below it; and packages that find `efi` or `acpi` there (grub, fwupd)
+    // believe that they are on the bare machine.
+    masked_directory("/sys/firmware"),
+    // The boot loader's raw parameter block (`data` is world-readable): physical addresses again.
+    masked_directory("/sys/kernel/boot_params"),
+    mount("*", What::Binds, NOSUID.union(NODEV), Part::Binds).when(When::Named).external(),
+];
+
+impl What {
+    fn text(self) -> String {
+        match self {
+            Self::Root => "overlay: base and private layer".to_owned(),
+            Self::Devices => "tmpfs with device nodes".to_owned(),
+            Self::Terminals => "devpts".to_owned(),
+            Self::SharedMemory => "tmpfs of `memory.shm`".to_owned(),
+            Self::Memory => "tmpfs".to_owned(),
+            Self::Empty => "tmpfs, empty".to_owned(),
+            Self::Proc => "proc".to_owned(),
+            Self::Sysfs => "sysfs".to_owned(),
+            Self::Cgroup => "cgroup2, nsdelegate".to_owned(),
+            Self::MessageQueues => "mqueue".to_owned(),
+            Self::Program => "bind of Holm's init".to_owned(),
+            Self::Host(path) => format!("bind of the host's {path}"),
+            Self::Again(path) | Self::File(path) => format!("bind of the guest's {path}"),
+            Self::Binds => "bind of the host's".to_owned(),
+        }
+    }
+}
+
+impl Part {
+    /// In which namespaces the launcher makes it.
+    fn namespaces(self) -> &'static str {
+        match self {
+            Self::Root | Self::Dev | Self::Files | Self::Binds => "host's namespaces",
+            Self::Proc => "guest's pid namespace",
+            Self::Sys => "guest's network, ipc, cgroup",
+        }
+    }
+}
+
+impl When {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Kept => "private layer on disk",
+            Self::MinimalInit => "minimal init, executed",
+            Self::HostNetwork => "`net.mode=host`",
+            Self::OwnNetwork => "any other `net.mode`",
+            Self::Present(BOOT_ID) => "systemd",
+            Self::Present(_) => "where the kernel has it",
+            Self::Named => "each of `mounts`",
+        }
+    }
+}
+
+/// The flags as mount(8) writes them.
+pub fn flag_names(flags: Flags) -> String {
+    let names = [(RO, "ro"), (NOSUID, "nosuid"), (NODEV, "nodev"), (NOEXEC, "noexec")];
+    let names: Vec<&str> =
+        names.iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, name)| *name).collect();
+    names.join(",")
+}
+
+/// The table in Markdown.
+pub fn markdown() -> String {
+    let mut text = "| where | what | flags | made in | which guests | restored by |\n\
+                    |---|---|---|---|---|---|\n"
+        .to_owned();
+    for mount in TABLE {
+        let restored_by = match mount.restored_by {
+            RestoredBy::Launcher => "launcher",
+            RestoredBy::Criu => "CRIU",
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {restored_by} |",
+            mount.at.replace('*', "as named"),
+            mount.what.text(),
+            flag_names(mount.flags),
+            mount.part.namespaces(),
+            mount.when.text(),
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documented_table_is_this_one() {
+        let page = include_str!("../../../../docs/mounts.md");
+        let table = markdown();
+        assert!(page.contains(&table), "docs/mounts.md should have this table:\n{table}");
+    }
+
+    #[test]
+    fn parts_are_in_their_order() {
+        assert!(TABLE.is_sorted_by_key(|mount| mount.part as u8));
+        assert_eq!(TABLE[0].what, What::Root);
+    }
+
+    #[test]
+    fn what_a_mount_stands_on_is_mounted_before() {
+        for (index, mount) in TABLE.iter().enumerate() {
+            if let What::Again(path) = mount.what {
+                assert!(TABLE[..index].iter().any(|before| before.at == path), "{}", mount.at);
+            }
+            let covered = TABLE[index + 1..].iter().find(|later| {
+                mount.at.starts_with(later.at) && mount.at != later.at && later.at != "/"
+            });
+            assert!(covered.is_none(), "{} would be covered by {covered:?}", mount.at);
+        }
+    }
+
+    #[test]
+    fn no_mount_gives_what_the_root_withholds() {
+        for mount in TABLE {
+            let opens_devices =
+                matches!(mount.what, What::Devices | What::Terminals | What::File(_));
+            assert_eq!(mount.flags.contains(NODEV), !opens_devices, "{}", mount.at);
+            assert!(mount.flags.contains(NOSUID) || mount.what == What::Root, "{}", mount.at);
+        }
+    }
+}
