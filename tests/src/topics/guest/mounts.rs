@@ -122,7 +122,7 @@ fn sources_that_cannot_be_bound_are_named(sandbox: &mut Sandbox) {
         (sandbox.root().join("link"), ["symbolic link", "realpath"]),
         (sandbox.root().join("link/sub"), ["symbolic link", "realpath"]),
         (PathBuf::from("/proc/sys"), ["cannot map owners", "ext4"]),
-        (PathBuf::from("/dev/null"), ["only folders, files and sockets", "bound"]),
+        (PathBuf::from("/dev/null"), ["only directories, files and sockets", "bound"]),
     ] {
         let text = bind(&source, "/data");
         let run = ["run", "--base", "busybox", "--net", "none", "-v", &text, "--", "true"];
