@@ -24,7 +24,7 @@ pub fn become_monitor(handoff: &Handoff<'_>) -> Result<Infallible, Error> {
         "cannot put the monitor's program into a sealed memory file",
     ))?;
     let run = || -> io::Result<Infallible> {
-        let title = CString::new(format!("{}{guest}", TITLE))?;
+        let title = CString::new(format!("{TITLE}{guest}"))?;
         let env = handoff.environment()?;
         let keep: Vec<_> = handoff.descriptors().into_iter().map(|(_, fd)| fd).collect();
         Err(holm_sys::exec::exec_image(image.as_fd(), &[title], &env, &keep))
