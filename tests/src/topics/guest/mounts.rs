@@ -160,7 +160,7 @@ fn devices_are_given_by_name(sandbox: &mut Sandbox) {
     for (device, words) in [
         ("/dev/no-such", "/dev/no-such"),
         ("/dev/net", "not a device node"),
-        ("/etc/passwd", "no device"),
+        ("/etc/passwd", "not a device"),
         ("/dev/null", "every guest has one of its own"),
         ("/dev/ptmx", "every guest has one of its own"),
     ] {
