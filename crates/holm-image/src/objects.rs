@@ -24,7 +24,8 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use crate::error::{Error, Result};
 use crate::verity::Hasher;
 
-/// Read and written in pieces of this size; a body that fits is not written if it is there already.
+/// The size of pieces that are read and written. A body that fits into one is not written if the
+/// store has it.
 pub(crate) const PIECE: usize = 1 << 20;
 const BLOCK: usize = 4096;
 
@@ -35,9 +36,16 @@ pub struct Objects {
     staging: PathBuf,
     /// Keeps unused objects from being collected, which needs this lock exclusively.
     _lock: File,
-    /// Every body of the base: its path below the store, its size, and whether it is new.
-    bodies: BTreeMap<String, (u64, bool)>,
+    /// Every body of the base, by its path below the store.
+    bodies: BTreeMap<String, Stored>,
     buffer: Vec<u8>,
+}
+
+/// A body that is in the staging directory if it is new, and else in the store.
+#[derive(Debug)]
+struct Stored {
+    size: u64,
+    is_new: bool,
 }
 
 impl Objects {
@@ -60,23 +68,27 @@ impl Objects {
     pub(crate) fn path(&self, id: &Sha256HashValue) -> PathBuf {
         let name = id.to_object_pathname();
         let store = self.store.join(&name);
-        if store.exists() { store } else { self.staging.join(name.replace('/', "")) }
+        if store.exists() { store } else { self.staged(&name) }
     }
 
-    /// Bytes of all bodies, each once, and of those that are new.
-    pub fn bytes(&self) -> (u64, u64) {
-        let sum = |new: bool| self.bodies.values().filter(|b| b.1 || !new).map(|b| b.0).sum();
-        (sum(false), sum(true))
+    /// The bytes of all bodies, each once.
+    pub fn bytes(&self) -> u64 {
+        self.bodies.values().map(|body| body.size).sum()
+    }
+
+    /// The bytes of the bodies that the store did not have.
+    pub fn new_bytes(&self) -> u64 {
+        self.bodies.values().filter(|body| body.is_new).map(|body| body.size).sum()
     }
 
     /// The path below the store and the length of every body, sorted.
     pub fn bodies(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.bodies.iter().map(|(path, (size, _))| (path.as_str(), *size))
+        self.bodies.iter().map(|(path, body)| (path.as_str(), body.size))
     }
 
     /// Renames new bodies into the store. The caller has synced them to disk.
     pub fn commit(&self) -> Result<()> {
-        for (name, _) in self.bodies.iter().filter(|(_, (_, new))| *new) {
+        for (name, _) in self.bodies.iter().filter(|(_, body)| body.is_new) {
             let dir = self.store.join(&name[..2]);
             match fs::create_dir(&dir) {
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
@@ -84,7 +96,7 @@ impl Objects {
                 }
                 _ => {}
             }
-            let from = self.staging.join(name.replace('/', ""));
+            let from = self.staged(name);
             let to = self.store.join(name);
             match renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE) {
                 // Another import was quicker, with the same content.
@@ -100,8 +112,8 @@ impl Objects {
         if self.bodies.contains_key(&name) {
             return Ok(());
         }
-        let new = !self.store.join(&name).exists();
-        if new {
+        let is_new = !self.store.join(&name).exists();
+        if is_new {
             let path = self.temporary();
             let file = match body {
                 Some(file) => file,
@@ -113,13 +125,19 @@ impl Objects {
             // The metadata image says who may read the file.
             file.set_permissions(Permissions::from_mode(0o444))
                 .map_err(Error::io("write", &path))?;
-            let to = self.staging.join(name.replace('/', ""));
+            let to = self.staged(&name);
             fs::rename(&path, &to).map_err(Error::io("create", &to))?;
         }
-        self.bodies.insert(name, (size, new));
+        self.bodies.insert(name, Stored { size, is_new });
         Ok(())
     }
 
+    /// Where the new body `name` waits for [`Objects::commit`].
+    fn staged(&self, name: &str) -> PathBuf {
+        self.staging.join(name.replace('/', ""))
+    }
+
+    /// Where a body is while it is being written.
     fn temporary(&self) -> PathBuf {
         self.staging.join("body")
     }
@@ -193,7 +211,7 @@ impl Body<'_> {
     }
 }
 
-/// Writes `data` at `at`, but for blocks of zeros, which become holes.
+/// Writes `data` at `at`. Blocks of zeros become holes.
 fn write_sparse(file: &File, data: &[u8], at: u64) -> io::Result<()> {
     let into_block = usize::try_from(at % BLOCK as u64).unwrap_or(0);
     let first = data.len().min((BLOCK - into_block) % BLOCK);

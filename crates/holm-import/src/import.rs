@@ -87,14 +87,13 @@ fn write(args: &Args, tree: Tree, objects: &Objects, staging: &Staging) -> Resul
         return Err(Error::Empty(args.source.to_string()));
     }
     let system = System::detect(&tree, objects);
-    let (bytes, own_bytes) = objects.bytes();
     let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let meta = BaseMeta {
         source: args.source.to_string(),
         created: created.as_secs(),
         files,
-        bytes,
-        own_bytes,
+        bytes: objects.bytes(),
+        own_bytes: objects.new_bytes(),
         system_init: system.init,
         init_kind: system.kind,
         os: system.os,

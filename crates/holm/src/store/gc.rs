@@ -17,10 +17,10 @@ use super::{directory, objects};
 use crate::Failed;
 use crate::pool::Pool;
 
-/// A kind of thing that refers to objects: returns the files that list those.
+/// A garbage collection root: something that refers to objects. Returns the files that list them.
 type Root = fn(&Pool) -> Result<Vec<PathBuf>, Error>;
 
-/// Everything that refers to objects. A collection keeps each object that one of these lists names.
+/// All roots. A collection keeps each object that one of their lists names.
 const ROOTS: &[Root] = &[bases];
 
 fn bases(pool: &Pool) -> Result<Vec<PathBuf>, Error> {
