@@ -15,7 +15,7 @@ const QUOTA_MIN: f64 = 1_000.0;
 const MEMORY_MIN: u64 = 1 << 20;
 
 impl Limits {
-    /// Finds values that no host could enforce.
+    /// Refuses values that no host could enforce.
     pub fn check(&self) -> Result<()> {
         let wrong =
             |key, value: String, why: &str| Err(Error::Invalid { key, value, why: why.to_owned() });
@@ -59,7 +59,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Finds limits that this host cannot enforce, before there is a guest: for `create` and `set`.
+    /// Refuses limits that this host cannot enforce, before there is a guest: for `create` and `set`.
     pub fn check_host(&self, layout: &Layout) -> Result<()> {
         self.check()?;
         for setting in self.v1_wanted(layout)? {
@@ -79,13 +79,13 @@ impl Limits {
         match wanted.iter().find(|cpu| !online.contains(cpu)) {
             None => Ok(()),
             Some(cpu) => {
-                let why = format!("CPU {cpu} is not there; this host has {}", online.len());
+                let why = format!("there is no CPU {cpu}; this host has {}", online.len());
                 Err(Error::Invalid { key: "cpu.set", value: set.clone(), why })
             }
         }
     }
 
-    /// The settings with a value that go to v1 here; an error for a value that has no controller at all.
+    /// The settings with a value that are written to v1 here; an error for one that has no controller at all.
     pub(super) fn v1_wanted(&self, layout: &Layout) -> Result<Vec<Setting>> {
         for setting in self.v2() {
             if setting.value.is_some() && layout.has(setting.controller).is_none() {
@@ -98,7 +98,7 @@ impl Limits {
         }
         let memory_on_v1 = !layout.on_v2(Controller::Memory);
         if memory_on_v1 && self.swap.is_some() && self.memory.is_none() {
-            let why = "its cgroup v1 limits memory and swap together, so memory.limit has to be set as well; a host on cgroup v2 needs not";
+            let why = "its cgroup v1 limits memory and swap together, so memory.limit has to be set as well; on a host with cgroup v2 that is not needed";
             return Err(Error::Unsupported { key: "memory.swap", why: why.to_owned() });
         }
         let on_v1 =
@@ -107,7 +107,7 @@ impl Limits {
     }
 }
 
-/// Tells a limit that the kernel cannot enforce from a value it does not like.
+/// The error of a limit that the kernel refused: it cannot enforce it, or not with this value.
 pub(super) fn limit_error(setting: &Setting, path: &str, value: &str, e: Errno) -> Error {
     let key = setting.key;
     let why = match (e, key) {
@@ -119,8 +119,8 @@ pub(super) fn limit_error(setting: &Setting, path: &str, value: &str, e: Errno) 
             format!("the kernel's {} controller has no {}", setting.controller.name(), setting.file)
         }
         (Errno::BUSY, "memory.limit" | "memory.swap") => {
-            let why =
-                "the guest uses more than that now and not enough of it can be dropped".to_owned();
+            let why = "the guest uses more than that now, and not enough of it can be reclaimed"
+                .to_owned();
             return Error::Invalid { key, value: value.to_owned(), why };
         }
         (Errno::RANGE | Errno::INVAL | Errno::ACCESS, "cpu.set") => {
@@ -139,8 +139,8 @@ pub(super) fn limit_error(setting: &Setting, path: &str, value: &str, e: Errno) 
     Error::Unsupported { key, why }
 }
 
-/// A limit below what a running guest holds on to.
-pub(super) fn in_use(key: &'static str, value: &str) -> Error {
-    let why = "the guest uses more than that now, and not enough of it can be dropped or swapped out; a lower limit would end its processes";
+/// A limit below what a running guest uses.
+pub(super) fn below_use(key: &'static str, value: &str) -> Error {
+    let why = "the guest uses more than that now, and not enough of it can be reclaimed; a lower limit would kill its processes";
     Error::Invalid { key, value: value.to_owned(), why: why.to_owned() }
 }

@@ -32,7 +32,7 @@ impl GuestCgroup {
         limits.check()?;
         let path = format!("{}/{name}", pool.name());
         let dir = make_guest_dir(pool, name, &path)?;
-        let made = fill(pool, path, dir, limits, owner);
+        let made = set_up(pool, path, dir, limits, owner);
         if made.is_err()
             && let Ok(Some(half_made)) = Self::open(pool, name)
         {
@@ -43,7 +43,7 @@ impl GuestCgroup {
     }
 }
 
-/// Makes NAME on v2, empty and new.
+/// Makes NAME on v2, which is not there or empty.
 fn make_guest_dir(pool: &PoolCgroup, name: &str, path: &str) -> Result<OwnedFd> {
     let fail = |e| Error::io("make cgroup", path, e);
     let root = pool.layout().open_v2()?;
@@ -64,7 +64,7 @@ fn make_guest_dir(pool: &PoolCgroup, name: &str, path: &str) -> Result<OwnedFd> 
     open_dir(&root, path).map_err(fail)
 }
 
-fn fill(
+fn set_up(
     pool: &PoolCgroup,
     path: String,
     dir: OwnedFd,
@@ -91,14 +91,14 @@ fn fill(
     Ok(GuestCgroup { pool: pool.clone(), path, dir, guest, v1_tasks, only_v2 })
 }
 
-/// Writes one limit on v2. The first guest that uses a controller turns it on.
+/// Writes one limit on v2. The first guest with a limit of a controller turns that on.
 pub(super) fn write_v2(
     pool: &PoolCgroup,
     path: &str,
     dir: &OwnedFd,
     setting: &Setting,
 ) -> Result<()> {
-    let value = setting.value.as_deref().unwrap_or(setting.none);
+    let value = setting.value.as_deref().unwrap_or(setting.unlimited);
     let written = match write_file(dir, setting.file, value) {
         Err(Errno::NOENT) => {
             pool.turn_on(&pool.layout().open_v2()?, &[setting.controller])?;
@@ -108,7 +108,7 @@ pub(super) fn write_v2(
     };
     written.map_err(|e| limit_error(setting, path, value, e))?;
     if setting.controller == Controller::Cpuset {
-        // v2 takes CPUs that are not there, and falls back on the parent's where none is.
+        // v2 accepts CPUs that are not there, and falls back on the parent's if none is.
         let effective = read_file(dir, "cpuset.cpus.effective")
             .map_err(|e| limit_error(setting, path, value, e))?;
         if parse_list(effective.trim()).ok() != parse_list(value).ok() {
@@ -118,7 +118,7 @@ pub(super) fn write_v2(
     Ok(())
 }
 
-/// Lets the guest use the common controllers for its own services (systemd wants them).
+/// Delegates the common controllers to the guest, for its own services (systemd wants them).
 fn delegate_controllers(pool: &PoolCgroup, path: &str, dir: &OwnedFd) -> Result<()> {
     let common: Vec<_> = pool.layout().v2_common().collect();
     if common.is_empty() {
@@ -126,7 +126,7 @@ fn delegate_controllers(pool: &PoolCgroup, path: &str, dir: &OwnedFd) -> Result<
     }
     let text = plus(&common);
     let written = match write_file(dir, SUBTREE, &text) {
-        // The start that made the group was killed before it turned them on.
+        // The start that made the parent was killed before it turned them on.
         Err(Errno::NOENT) => {
             pool.turn_on(&pool.layout().open_v2()?, &common)?;
             write_file(dir, SUBTREE, &text)
@@ -136,7 +136,7 @@ fn delegate_controllers(pool: &PoolCgroup, path: &str, dir: &OwnedFd) -> Result<
     written.map_err(|e| Error::io("turn on controllers in", format!("{path}/{SUBTREE}"), e))
 }
 
-/// Gives the folder, and the files that the kernel says are to be given with it, to the guest's root.
+/// Gives the directory, and the files that the kernel says are to be given with it, to the guest's root.
 fn chown(guest: &OwnedFd, (uid, gid): (u32, u32)) -> rustix::io::Result<()> {
     let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
     chownat(guest, "", uid, gid, AtFlags::EMPTY_PATH)?;

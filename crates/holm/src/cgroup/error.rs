@@ -6,7 +6,7 @@ use rustix::io::Errno;
 /// The result of everything here.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error about a cgroup, for humans.
+/// What can go wrong with a cgroup.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call on a cgroup file failed.
@@ -24,16 +24,16 @@ pub enum Error {
         "no cgroup v2 hierarchy is mounted; mount one (mount -t cgroup2 none /sys/fs/cgroup) or boot with systemd.unified_cgroup_hierarchy=1"
     )]
     NoV2,
-    /// Controllers cannot be turned on, because of processes beside the group of guests.
+    /// Controllers cannot be turned on, because the parent contains processes itself.
     #[error(
-        "cannot turn on cgroup controllers in {path}: that cgroup holds processes itself; move them to a child cgroup, as systemd does when it is init"
+        "cannot turn on cgroup controllers in {path}: that cgroup contains processes itself; move them to a child cgroup, as systemd does when it is init"
     )]
     Occupied {
         /// The file that was written.
         path: String,
     },
-    /// The guest's cgroup already holds processes.
-    #[error("cgroup {path} already holds processes: {}; stop the guest first", list(.pids))]
+    /// The guest's cgroup already contains processes.
+    #[error("cgroup {path} already contains processes: {}; stop the guest first", list(.pids))]
     Populated {
         /// `<group>/NAME`.
         path: String,
@@ -41,7 +41,7 @@ pub enum Error {
         pids: Vec<i32>,
     },
     /// Processes did not end in time.
-    #[error("cgroup {path} still holds processes: {}; state D in ps means one waits in the kernel, and it ends when that wait does", list(.pids))]
+    #[error("cgroup {path} still contains processes: {}; one in state D (ps) waits in the kernel, and ends when that wait does", list(.pids))]
     Timeout {
         /// `<group>/NAME`.
         path: String,
@@ -50,9 +50,9 @@ pub enum Error {
     },
     /// Processes fork faster than they can be moved to a hierarchy that the guest has not been in.
     #[error(
-        "cannot move the processes of cgroup {path} under the new limit: they fork too fast; freeze the guest, set the limit, thaw it"
+        "cannot move the processes of cgroup {path} to where the new limit is: they fork too fast; freeze the guest, set the limit, thaw it"
     )]
-    Restless {
+    ForksTooFast {
         /// `<group>/NAME`.
         path: String,
     },
@@ -61,7 +61,7 @@ pub enum Error {
     Unsupported {
         /// The limit's key in guest.toml.
         key: &'static str,
-        /// The reason and what mends it.
+        /// The reason and the remedy.
         why: String,
     },
     /// A limit with a value that makes no sense here.
@@ -71,7 +71,7 @@ pub enum Error {
         key: &'static str,
         /// The value given.
         value: String,
-        /// What would be right.
+        /// What is wrong with it, and what would be right.
         why: String,
     },
     /// The kernel refused a limit's value.
@@ -119,8 +119,8 @@ impl Coded for Error {
             }
             Self::Timeout { path, pids } => Details::new(Code::Timeout)
                 .object(path)
-                .reason(format!("it still holds processes: {}", list(pids))),
-            Self::Restless { path } => Details::new(Code::CgroupBusy)
+                .reason(format!("it still contains processes: {}", list(pids))),
+            Self::ForksTooFast { path } => Details::new(Code::CgroupBusy)
                 .object(path)
                 .reason("its processes fork too fast to be moved")
                 .remedy("freeze the guest, set the limit, thaw it"),

@@ -1,4 +1,4 @@
-//! Waiting for what `cgroup.events` tells, and the verbs that need it: freeze, kill, wait.
+//! Waiting for what `cgroup.events` reports, and the verbs that need it: freeze, kill, wait.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -11,20 +11,20 @@ use super::files::write_file;
 use super::guest::GuestCgroup;
 use super::{Error, Result, walk};
 
-/// How long freezing may take. A process that waits in the kernel uninterruptibly freezes when that ends.
+/// How long freezing may take. A process that waits uninterruptibly in the kernel freezes when that wait ends.
 const FREEZE: Duration = Duration::from_secs(10);
 
-/// How soon to look again unasked. The kernel tells of changes at most once in 10 ms, and what it still had to tell of
-/// a cgroup that is removed meanwhile, it never does.
+/// How soon to look again without an event. The kernel reports changes at most once in 10 ms, and one that it has yet
+/// to report never when the cgroup is removed meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 impl GuestCgroup {
-    /// Stops every process of the guest where it is, or lets them go on. Returns when all have stopped.
+    /// Freezes all processes of the guest, or thaws them. Returns when all are frozen.
     pub fn freeze(&self, frozen: bool) -> Result<()> {
         let value = if frozen { "1" } else { "0" };
         write_file(&self.dir, "cgroup.freeze", value)
             .map_err(|e| self.io("write", "cgroup.freeze", e))?;
-        // An empty cgroup is never told to be frozen.
+        // An empty cgroup is never reported as frozen.
         if frozen && !self.wait_event("frozen", true, Some(FREEZE))? {
             let _ = write_file(&self.dir, "cgroup.freeze", "0");
             return Err(Error::Timeout {
@@ -57,12 +57,12 @@ impl GuestCgroup {
         Ok(!self.wait_event("populated", false, Some(Duration::ZERO))?)
     }
 
-    /// Whether every process stands still.
+    /// Whether all processes are frozen.
     pub fn frozen(&self) -> Result<bool> {
         self.wait_event("frozen", true, Some(Duration::ZERO))
     }
 
-    /// The guest's processes, as the host numbers them.
+    /// The guest's processes, by their ids on the host.
     pub fn pids(&self) -> Result<Vec<i32>> {
         walk::pids(&self.dir).map_err(|e| self.io("list the processes in", "", e))
     }
@@ -73,7 +73,7 @@ impl GuestCgroup {
         Error::io(what, path, e)
     }
 
-    /// Waits until an event has a value; false when it had not in time. No time limit: `None`.
+    /// Waits until an event has a value, without a timeout for `None`; false when it had not in time.
     fn wait_event(&self, event: &str, wanted: bool, timeout: Option<Duration>) -> Result<bool> {
         let fail = |e| self.io("read", "cgroup.events", e);
         let file =

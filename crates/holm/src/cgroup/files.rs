@@ -1,4 +1,4 @@
-//! Small files and folders of a cgroup filesystem, always relative to a descriptor.
+//! Small files and directories of a cgroup filesystem, always relative to a descriptor.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags, fgetxattr, mkdirat, openat};
 use rustix::io::{Errno, Result, read, write};
 use rustix::path::Arg;
 
-/// Folders that the host makes are for everybody to read: a guest's tools look at them.
+/// Directories that the host makes are for everybody to read: a guest's tools look at them.
 pub const DIR_MODE: Mode = Mode::from_raw_mode(0o755);
 
 pub fn open_dir(at: impl AsFd, path: impl Arg) -> Result<OwnedFd> {
@@ -19,7 +19,7 @@ pub fn open_dir(at: impl AsFd, path: impl Arg) -> Result<OwnedFd> {
     )
 }
 
-/// Opens a folder, made if it is not there.
+/// Opens a directory, made if it is not there.
 pub fn make_and_open(at: impl AsFd, name: &str) -> Result<OwnedFd> {
     match open_dir(&at, name) {
         Err(Errno::NOENT) => {
@@ -30,7 +30,7 @@ pub fn make_and_open(at: impl AsFd, name: &str) -> Result<OwnedFd> {
     }
 }
 
-/// Makes a folder that may exist.
+/// Makes a directory that may exist.
 pub fn make(at: impl AsFd, name: &str) -> Result<()> {
     match mkdirat(at, name, DIR_MODE) {
         Err(Errno::EXIST) | Ok(()) => Ok(()),

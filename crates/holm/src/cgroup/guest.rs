@@ -14,8 +14,8 @@ use super::{Error, Result};
 pub(super) const GUEST: &str = "guest";
 /// The leaf below it for processes that the host puts into a running guest.
 const LEAF: &str = ".holm";
-/// The running state; dies with the cgroup, which dies with the guest.
-const STATE: &str = "trusted.holm";
+/// The run record; dies with the cgroup, which dies with the guest.
+const RECORD: &str = "trusted.holm";
 
 /// The cgroups of one guest.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct GuestCgroup {
     pub(super) dir: OwnedFd,
     pub(super) guest: OwnedFd,
     pub(super) v1_tasks: Vec<OwnedFd>,
-    /// Made without one in any v1 hierarchy, so that none has to be looked for.
+    /// It was made without one in any v1 hierarchy, so that none has to be looked for.
     pub(super) only_v2: bool,
 }
 
@@ -66,7 +66,7 @@ impl GuestCgroup {
         self.guest.as_fd()
     }
 
-    /// NAME itself: host-owned, carries the limits and the state.
+    /// NAME itself: host-owned, carries the limits and the run record.
     pub fn dir_fd(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
@@ -98,22 +98,22 @@ impl GuestCgroup {
             .map_err(|e| Error::io("make cgroup", format!("{}/{GUEST}/{name}", self.path), e))
     }
 
-    /// The guest's running state, as `set_state` left it.
-    pub fn state(&self) -> Result<Option<Vec<u8>>> {
-        files::xattr(&self.dir, STATE)
-            .map_err(|e| Error::io("read the state kept on cgroup", &self.path, e))
+    /// The run record, as `set_record` stored it.
+    pub fn record(&self) -> Result<Option<Vec<u8>>> {
+        files::xattr(&self.dir, RECORD)
+            .map_err(|e| Error::io("read the run record on cgroup", &self.path, e))
     }
 
-    /// Keeps the guest's running state on its cgroup.
-    pub fn set_state(&self, state: &[u8]) -> Result<()> {
-        rustix::fs::fsetxattr(&self.dir, STATE, state, rustix::fs::XattrFlags::empty())
-            .map_err(|e| Error::io("keep the state on cgroup", &self.path, e))
+    /// Stores the run record on the guest's cgroup.
+    pub fn set_record(&self, record: &[u8]) -> Result<()> {
+        rustix::fs::fsetxattr(&self.dir, RECORD, record, rustix::fs::XattrFlags::empty())
+            .map_err(|e| Error::io("store the run record on cgroup", &self.path, e))
     }
 
-    /// Whether the guest has said that it is ready (the monitor notes it).
+    /// Whether the guest is ready (the monitor records it).
     pub fn ready(&self) -> Result<bool> {
         let value = files::xattr(&self.dir, READY)
-            .map_err(|e| Error::io("read the state kept on cgroup", &self.path, e))?;
+            .map_err(|e| Error::io("read whether it is ready from cgroup", &self.path, e))?;
         Ok(value.as_deref() == Some(b"1"))
     }
 }

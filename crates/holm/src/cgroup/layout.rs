@@ -44,7 +44,7 @@ pub struct Layout {
     v2: PathBuf,
     /// Controllers that the v2 hierarchy has.
     v2_has: Vec<Controller>,
-    /// Looked for when a guest first needs one: the list of all mounts costs a start as much as a mount.
+    /// Read when a guest first needs one: reading the list of all mounts takes as long as a mount.
     v1: OnceLock<V1>,
 }
 
@@ -128,7 +128,7 @@ impl Layout {
     }
 
     fn v1_hierarchies(&self) -> &V1 {
-        // Where the list cannot be read no limit of theirs can be set: the error says that there is no controller.
+        // If the list cannot be read, no limit can be set on v1: the error says that there is no controller.
         self.v1.get_or_init(|| mountinfo().map(|text| V1::parse(&text)).unwrap_or_default())
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Setting {
     /// What to write; `None`: no limit is wanted.
     pub value: Option<String>,
     /// What to write for no limit; for a set of CPUs, the file to copy.
-    pub none: &'static str,
+    pub unlimited: &'static str,
 }
 
 impl Limits {
@@ -79,9 +79,9 @@ fn setting(
     controller: Controller,
     file: &'static str,
     value: Option<impl ToString>,
-    none: &'static str,
+    unlimited: &'static str,
 ) -> Setting {
-    Setting { key, controller, file, value: value.map(|value| value.to_string()), none }
+    Setting { key, controller, file, value: value.map(|value| value.to_string()), unlimited }
 }
 
 /// CPUs as microseconds per period. `check` has bounded the value.

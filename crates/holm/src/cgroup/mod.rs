@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! <v2 root>/<group>/.monitor          the monitors of all guests, outside limits, freeze and kill
-//! <v2 root>/<group>/NAME              the guest's limits and state, owned by the host
+//! <v2 root>/<group>/NAME              the guest's limits and run record, owned by the host
 //! <v2 root>/<group>/NAME/guest        owned by guest root, the root of its cgroup namespace
 //! <v2 root>/<group>/NAME/guest/.holm  where `exec` and `enter` put their processes
 //! ```
 //!
 //! On a hybrid host this tree lives in the unified hierarchy, and `<group>/NAME` is made as well in
-//! those v1 hierarchies whose controller carries a limit of the guest, and in no other: putting a
-//! process into a v1 group costs time at every start.
+//! those v1 hierarchies whose controller carries a limit of the guest, and in no other: moving a
+//! process into a v1 cgroup costs time at every start.
 
 mod check;
 mod create;

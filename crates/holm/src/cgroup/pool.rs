@@ -1,4 +1,4 @@
-//! The cgroup of a Holm root, which holds those of its guests and monitors.
+//! The cgroup of a Holm root: the parent of those of its guests and monitors.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const MONITOR: &str = ".monitor";
 /// The file that turns controllers on for a cgroup's children.
 pub(super) const SUBTREE: &str = "cgroup.subtree_control";
 
-/// The cgroup that holds those of a Holm root's guests, `holm` or `holm-N`; it may be there or not.
+/// The cgroup of a Holm root, `holm` or `holm-N`: the parent of its guests' cgroups. It may be there or not.
 #[derive(Debug, Clone)]
 pub struct PoolCgroup {
     layout: Arc<Layout>,
@@ -67,7 +67,7 @@ impl PoolCgroup {
         .map_err(|e| Error::io("make cgroup", path, e))
     }
 
-    /// Removes it, which must have no guests, from every hierarchy.
+    /// Removes it from every hierarchy; there must be no guest in it.
     pub fn remove(&self) -> Result<()> {
         for root in std::iter::once(self.layout.v2_root()).chain(self.layout.v1_roots()) {
             walk::remove_empty(root, &format!("{}/{MONITOR}", self.name))?;

@@ -1,4 +1,4 @@
-//! Removing a guest's cgroups with all that the guest made in them.
+//! Removing a guest's cgroups with those that the guest made in them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::guest::{GUEST, GuestCgroup};
 use super::{Error, Result, walk};
 
-/// How long the last processes may take to leave after the kernel was told to end them.
+/// How long the last processes may take to leave after they were killed.
 const LEAVE: Duration = Duration::from_secs(2);
 /// How often a subtree is walked again: only a process of the host itself could make more meanwhile.
 const TRIES: u32 = 5;

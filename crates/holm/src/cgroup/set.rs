@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
-use super::check::{in_use, limit_error};
+use super::check::{below_use, limit_error};
 use super::create::write_v2;
 use super::files::{open_dir, read_file, write_file};
 use super::guest::GuestCgroup;
@@ -19,9 +19,9 @@ use super::{Error, Result, walk};
 
 /// How long the guest's processes are listed again and moved: each round catches those that were forked
 /// during the one before, and a round without any ends it.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two rounds that found the same processes: the kernel takes the order to move one that is ending
-/// and lets it end where it is, which on a busy host lasts until it gets its turn.
+const MOVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Between two rounds that found the same processes: the kernel accepts the move of one that is ending
+/// and lets it end where it is, which on a busy host takes until it is scheduled.
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl GuestCgroup {
@@ -33,11 +33,11 @@ impl GuestCgroup {
         {
             if setting.value.is_some() {
                 if let (Some(memory), "memory.max") = (limits.memory, setting.file) {
-                    self.make_room(memory)?;
+                    self.reclaim_below(memory)?;
                 }
                 write_v2(&self.pool, &self.path, &self.dir, setting)?;
             } else {
-                self.tell(setting, write_setting(&self.dir, setting))?;
+                self.written(setting, write_setting(&self.dir, setting))?;
             }
         }
         if self.layout().v1_roots().is_empty() {
@@ -53,9 +53,9 @@ impl GuestCgroup {
         Ok(())
     }
 
-    /// Before memory is limited below what the guest uses: gets the kernel to drop or swap out what it can.
-    /// v1 does that itself and refuses the limit if it cannot; v2 would take it and kill.
-    fn make_room(&self, limit: u64) -> Result<()> {
+    /// Before memory is limited below what the guest uses: makes the kernel reclaim what it can.
+    /// v1 does that itself and refuses the limit if it cannot; v2 would accept it and kill.
+    fn reclaim_below(&self, limit: u64) -> Result<()> {
         let over = || Ok(self.usage()?.memory.unwrap_or(0).saturating_sub(limit));
         let excess = over()?;
         if excess == 0 {
@@ -63,13 +63,13 @@ impl GuestCgroup {
         }
         // EAGAIN: it could not reclaim all of it. What counts is what is left.
         let _ = write_file(&self.dir, "memory.reclaim", &excess.to_string());
-        if over()? == 0 { Ok(()) } else { Err(in_use("memory.limit", &limit.to_string())) }
+        if over()? == 0 { Ok(()) } else { Err(below_use("memory.limit", &limit.to_string())) }
     }
 
-    /// v1 does not count what a process allocated before it joined. A limit below that would be a lie.
-    fn check_held(&self, limit: u64) -> Result<()> {
-        let held: u64 = self.pids()?.into_iter().map(held_by).sum();
-        if held <= limit { Ok(()) } else { Err(in_use("memory.limit", &limit.to_string())) }
+    /// v1 does not charge what a process allocated before it joined, so a limit below that would not hold.
+    fn check_uncharged(&self, limit: u64) -> Result<()> {
+        let uncharged: u64 = self.pids()?.into_iter().map(anonymous_memory).sum();
+        if uncharged <= limit { Ok(()) } else { Err(below_use("memory.limit", &limit.to_string())) }
     }
 
     fn on_v1_root(&self, setting: &Setting, root: &Path) -> bool {
@@ -91,7 +91,7 @@ impl GuestCgroup {
                 if let (Some(memory), true) =
                     (memory, self.layout().v1(Controller::Memory) == Some(root))
                 {
-                    self.check_held(memory)?;
+                    self.check_uncharged(memory)?;
                 }
                 make_v1_dir(root, self.pool.name(), &self.path)?
             }
@@ -105,35 +105,35 @@ impl GuestCgroup {
             }
         };
         self.write_v1(&dir, settings)?;
-        // Also into one that is there: an earlier command may have been killed before all were in.
+        // Also into one that is there: an earlier command may have been killed before all were moved.
         if needed { self.move_into(&dir, root) } else { Ok(()) }
     }
 
-    /// Memory may not exceed memory and swap together at any moment, so which of the two goes first depends
-    /// on the direction: what is refused at first is tried again after the others.
+    /// The limit on memory may at no moment exceed that on memory and swap together, so which of the two is written first
+    /// depends on the direction: what is refused at first is tried again after the others.
     fn write_v1(&self, dir: &OwnedFd, settings: &[&Setting]) -> Result<()> {
         let mut refused = Vec::new();
         for setting in settings {
             match write_setting(dir, setting) {
                 Err(Errno::INVAL) => refused.push(*setting),
-                result => self.tell(setting, result)?,
+                result => self.written(setting, result)?,
             }
         }
         for setting in refused {
-            self.tell(setting, write_setting(dir, setting))?;
+            self.written(setting, write_setting(dir, setting))?;
         }
         Ok(())
     }
 
-    /// A limit to lift that this kernel does not know is lifted already.
-    fn tell(&self, setting: &Setting, result: rustix::io::Result<()>) -> Result<()> {
+    /// The error of a limit that could not be written. One that is to be lifted and that this kernel does not have is none.
+    fn written(&self, setting: &Setting, result: rustix::io::Result<()>) -> Result<()> {
         match result {
             Err(Errno::NOENT) if setting.value.is_none() => Ok(()),
             result => result.map_err(|e| {
                 limit_error(
                     setting,
                     &self.path,
-                    setting.value.as_deref().unwrap_or(setting.none),
+                    setting.value.as_deref().unwrap_or(setting.unlimited),
                     e,
                 )
             }),
@@ -148,7 +148,7 @@ impl GuestCgroup {
                 e,
             )
         };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + MOVE_TIMEOUT;
         let mut before = Vec::new();
         loop {
             let there: BTreeSet<i32> = walk::pids(dir).map_err(fail)?.into_iter().collect();
@@ -158,9 +158,9 @@ impl GuestCgroup {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(Error::Restless { path: self.path.clone() });
+                return Err(Error::ForksTooFast { path: self.path.clone() });
             }
-            for pid in left.iter().filter(|pid| self.holds(**pid)) {
+            for pid in left.iter().filter(|pid| self.contains(**pid)) {
                 match write_file(dir, "cgroup.procs", &pid.to_string()) {
                     Ok(()) | Err(Errno::SRCH) => {}
                     Err(e) => return Err(fail(e)),
@@ -175,17 +175,17 @@ impl GuestCgroup {
 }
 
 impl GuestCgroup {
-    /// Whether a process is the guest's. Moving one takes milliseconds, so that a listed number may be a process of the
-    /// host's by the time it is its turn.
-    fn holds(&self, pid: i32) -> bool {
+    /// Whether a process is the guest's. Moving one takes milliseconds, so a listed process id may be a process of the
+    /// host by the time it is its turn.
+    fn contains(&self, pid: i32) -> bool {
         let text = read_file(CWD, &format!("/proc/{pid}/cgroup")).unwrap_or_default();
         let path = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default();
         format!("{path}/").contains(&format!("/{}/", self.path))
     }
 }
 
-/// Bytes of memory that a process holds and that no file backs; 0 when it has ended.
-fn held_by(pid: i32) -> u64 {
+/// Bytes of anonymous memory of a process; 0 when it has ended.
+fn anonymous_memory(pid: i32) -> u64 {
     let status = read_file(CWD, &format!("/proc/{pid}/status")).unwrap_or_default();
     let kib = |key| {
         status.lines().find_map(|line: &str| {
@@ -202,8 +202,8 @@ fn write_setting(dir: &OwnedFd, setting: &Setting) -> rustix::io::Result<()> {
         // With processes inside, a set of CPUs cannot be emptied (ENOSPC): all that the parent has, then.
         (None, Controller::Cpuset) if read_file(dir, setting.file)?.trim().is_empty() => Ok(()),
         (None, Controller::Cpuset) => {
-            write_file(dir, setting.file, read_file(dir, setting.none)?.trim())
+            write_file(dir, setting.file, read_file(dir, setting.unlimited)?.trim())
         }
-        (None, _) => write_file(dir, setting.file, setting.none),
+        (None, _) => write_file(dir, setting.file, setting.unlimited),
     }
 }

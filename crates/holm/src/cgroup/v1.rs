@@ -31,7 +31,7 @@ pub(super) fn make_v1(pool: &PoolCgroup, path: &str, limits: &Limits) -> Result<
         }
         let dir = make_v1_dir(root, pool.name(), path)?;
         for setting in here {
-            let value = setting.value.as_deref().unwrap_or(setting.none);
+            let value = setting.value.as_deref().unwrap_or(setting.unlimited);
             write_file(&dir, setting.file, value)
                 .map_err(|e| limit_error(setting, path, value, e))?;
         }
@@ -43,7 +43,7 @@ pub(super) fn make_v1(pool: &PoolCgroup, path: &str, limits: &Limits) -> Result<
     Ok(tasks)
 }
 
-/// Makes NAME in one v1 hierarchy, empty and new, with the CPUs and memory nodes that a cpuset needs
+/// Makes NAME in one v1 hierarchy, where it is not there or empty, with the CPUs and memory nodes that a cpuset needs
 /// before a process may enter.
 pub(super) fn make_v1_dir(root: &Path, group: &str, path: &str) -> Result<OwnedFd> {
     let at = open_root(root)?;

@@ -90,8 +90,8 @@ pub(super) fn pids(top: &OwnedFd) -> SysResult<Vec<i32>> {
     Ok(pids)
 }
 
-/// Removes NAME from a v1 hierarchy. Guests cannot make cgroups there, so nothing is below. Tasks leave a
-/// v1 cgroup a moment after their parent saw them end, and v1 has no event for it: hence the short pauses.
+/// Removes NAME from a v1 hierarchy. Guests cannot make cgroups there, so it has no children. Tasks leave a
+/// v1 cgroup a moment after their parent has seen their end, and v1 has no event for that: hence the short pauses.
 pub(super) fn remove_empty(root: &Path, path: &str) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(1);
     let full = root.join(path);

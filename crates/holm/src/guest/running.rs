@@ -36,7 +36,7 @@ pub fn running(guest: &Guest<'_>) -> Result<RunningGuest> {
 
 /// What is recorded on a control group; `None` while the guest is being made.
 pub(super) fn read_record(cgroup: &GuestCgroup, name: &Name) -> Result<Option<RunRecord>> {
-    let Some(bytes) = cgroup.state()? else { return Ok(None) };
+    let Some(bytes) = cgroup.record()? else { return Ok(None) };
     serde_json::from_slice(&bytes)
         .map(Some)
         .map_err(|source| Error::RecordUnreadable { name: name.to_string(), source })
@@ -46,5 +46,5 @@ pub(super) fn read_record(cgroup: &GuestCgroup, name: &Name) -> Result<Option<Ru
 pub(super) fn write_record(cgroup: &GuestCgroup, name: &Name, record: &RunRecord) -> Result<()> {
     let text = serde_json::to_vec(record)
         .map_err(|source| Error::RecordUnreadable { name: name.to_string(), source })?;
-    Ok(cgroup.set_state(&text)?)
+    Ok(cgroup.set_record(&text)?)
 }

@@ -34,7 +34,7 @@ pub(super) fn running(pool: &Pool, base: &Name) -> Result<Vec<String>, Error> {
     for name in pool.cgroup()?.guests()? {
         let Some(cgroup) = GuestCgroup::open(pool.cgroup()?, &name)? else { continue };
         if cgroup.populated()?
-            && let Some(record) = cgroup.state()?
+            && let Some(record) = cgroup.record()?
             && runs_on(&record, base.as_str())
         {
             users.push(name);

@@ -224,13 +224,13 @@ fn leaf_comes_back(_: &mut Sandbox) {
 fn state_kept(_: &mut Sandbox) {
     let group = Group::new();
     let cgroup = group.create(&Limits::default());
-    assert_eq!(cgroup.state().unwrap(), None);
+    assert_eq!(cgroup.record().unwrap(), None);
     assert!(!cgroup.ready().unwrap());
     for size in [10, 4096, 20_000, 2] {
         let state: Vec<u8> = (0..size).map(|i: u32| u8::try_from(i % 251).unwrap()).collect();
-        cgroup.set_state(&state).unwrap();
+        cgroup.set_record(&state).unwrap();
         let again = GuestCgroup::open(&group.cgroup, "g").unwrap().unwrap();
-        assert_eq!(again.state().unwrap(), Some(state));
+        assert_eq!(again.record().unwrap(), Some(state));
     }
     rustix::fs::fsetxattr(
         cgroup.dir_fd(),
@@ -242,7 +242,7 @@ fn state_kept(_: &mut Sandbox) {
     assert!(cgroup.ready().unwrap());
     cgroup.remove().unwrap();
     let fresh = group.create(&Limits::default());
-    assert_eq!(fresh.state().unwrap(), None, "it dies with the guest");
+    assert_eq!(fresh.record().unwrap(), None, "it dies with the guest");
 }
 
 fn listed(_: &mut Sandbox) {

@@ -46,10 +46,10 @@ fn name_in_state(sandbox: &mut Sandbox, whose: &str, pid: u32) {
     let cgroup = GuestCgroup::open(&PoolCgroup::new(layout, group), "box")
         .expect("it runs")
         .expect("it runs");
-    let bytes = cgroup.state().expect("a state").expect("a state");
+    let bytes = cgroup.record().expect("a state").expect("a state");
     let mut state: Value = serde_json::from_slice(&bytes).expect("JSON");
     state[whose] = json!(pid);
-    cgroup.set_state(state.to_string().as_bytes()).expect("an attribute");
+    cgroup.set_record(state.to_string().as_bytes()).expect("an attribute");
 }
 
 /// Kills the guest's monitor, and waits until its number is free.
