@@ -1,4 +1,4 @@
-//! Runs a command with a deadline, and says what came of it in a form that a failing test can print.
+//! Runs a command with a time limit and keeps its outcome in a form that a failing test can print.
 
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -47,7 +47,7 @@ pub fn run(command: &mut Command, input: &[u8], limit: Duration) -> Outcome {
     Outcome { status, stdout: read(&stdout, "stdout"), stderr: read(&stderr, "stderr"), took, line }
 }
 
-/// What a command that ends well writes to a terminal.
+/// The output of a successful command on a terminal.
 pub fn on_a_terminal(command: &mut Command) -> String {
     let (master, slave) =
         holm::terminal::open("/dev/ptmx".as_ref()).expect("this host has terminals");
@@ -113,7 +113,8 @@ impl Outcome {
         self
     }
 
-    /// Panics unless the command line was wrong (status 2) or Holm refused (125), with every one of `words` in the message.
+    /// Panics unless the command line was wrong (status 2) or Holm refused (125), with every one of
+    /// `words` in the message.
     #[track_caller]
     pub fn turned_down(self, words: &[&str]) -> Self {
         if self.code() == 125 {

@@ -34,7 +34,7 @@ const IMPORT_LIMIT: Duration = Duration::from_mins(10);
 /// One import at a time: the tests of one run ask for the same bases at once.
 static IMPORTING: Mutex<()> = Mutex::new(());
 
-/// Makes sure that the shared base `name` is there, and made from the source that stands above.
+/// Makes sure that the shared base `name` exists and was made from its source in [`SOURCES`].
 pub fn base(options: &Options, name: &str) -> Result<(), String> {
     let _lock = IMPORTING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let (_, source) =

@@ -30,7 +30,7 @@ pub fn exec(sandbox: &Sandbox, name: &str, script: &str) -> Outcome {
     sandbox.holm(&["exec", name, "sh", "-c", script])
 }
 
-/// Process ids on the host, as `status` names them.
+/// A process id on the host, from the guest's `status`.
 pub fn pid(status: &Value, whose: &str) -> i32 {
     let pid = status["state"][whose].as_i64().unwrap_or_else(|| panic!("no {whose} in {status}"));
     i32::try_from(pid).expect("a process id")

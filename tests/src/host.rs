@@ -1,4 +1,5 @@
-//! What Holm can leave behind on a host: control groups, mounts, links, nft tables, loop devices, processes, files.
+//! What Holm can leave behind on a host: control groups, mounts, links, nft tables, loop devices,
+//! processes, files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +11,7 @@ use std::process::Command;
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot(BTreeSet<String>);
 
-/// The lock on an instance's network rules, or the folder of it: made once and kept, as lock files are.
+/// The lock file of an instance's ruleset, or its directory: both are kept once they exist.
 fn is_lock(item: &str) -> bool {
     let Some(path) = item.strip_prefix("file /run/holm/") else { return false };
     path.strip_suffix("/net.lock").unwrap_or(path).parse::<u8>().is_ok()
@@ -28,14 +29,14 @@ impl Snapshot {
         for top in ["/run/holm", "/dev/shm", "/tmp", "/var/lib/holm"] {
             files(Path::new(top), 3, &mut items);
         }
-        // Made by the first root on a machine, and nobody's.
+        // Made by the first Holm root of a machine; belongs to none of them.
         items.remove("file /run/holm/instances");
         items.retain(|item| !is_lock(item));
         Self(items)
     }
 
-    /// What is there now and was not in `before`, without what belongs to Holm roots outside `scratch` (other people's)
-    /// or to roots that are still there (the shared bases').
+    /// What is there now and was not in `before`, without what belongs to Holm roots outside
+    /// `scratch` (other people's) or to roots that are still there (the shared bases').
     pub fn since(&self, before: &Self, scratch: &Path) -> Vec<String> {
         let others =
             instances().into_iter().filter(|(_, root)| !root.starts_with(scratch) || root.exists());
@@ -54,8 +55,8 @@ impl Snapshot {
     }
 }
 
-/// Whether `item` is what a root keeps from its first guest on: its empty groups, and an nftables table that names no
-/// guest. It goes with the root.
+/// Whether `item` is something that a root keeps after its first guest: its empty control groups,
+/// and an nftables table without elements.
 pub fn is_furniture(item: &str, instance: u32) -> bool {
     let group = format!("holm-{instance}");
     match item.split_once(' ') {
@@ -92,7 +93,7 @@ pub fn instances() -> Vec<(u32, PathBuf)> {
     entries.flatten().filter_map(link).collect()
 }
 
-/// The folders where control group hierarchies are mounted.
+/// The directories where control group hierarchies are mounted.
 pub fn cgroup_mounts() -> Vec<PathBuf> {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let is_cgroup =
@@ -153,7 +154,7 @@ fn loops() -> Vec<String> {
         .collect()
 }
 
-/// Processes in a control group of Holm's, or with a Holm name in their command line.
+/// Processes in one of Holm's control groups.
 fn processes() -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -176,7 +177,7 @@ fn processes() -> Vec<String> {
     found
 }
 
-/// Files that bear Holm's name, `depth` levels deep.
+/// Files with `holm` in their path, `depth` levels deep.
 fn files(dir: &Path, depth: u32, items: &mut BTreeSet<String>) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -1,5 +1,6 @@
-//! Integration tests: they run the built `holm` command as a user would, as root, each in a Holm root of its own, and
-//! look at the host before and after. The same static program runs on the development machine and in the VM lanes.
+//! Integration tests: they run the built `holm` command as a user would, as root, each in a Holm
+//! root of its own, and look at the host before and after. The same static program runs on the
+//! development machine and in the VM lanes.
 
 #![forbid(unsafe_code)]
 
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
     if tests.has_failed() { tests.exit_code() } else { host.exit_code() }
 }
 
-/// The last test: the whole run left the host as it found it.
+/// The last test: the host is as it was before all of them.
 fn check_host(options: &Options, before: host::Snapshot) -> Conclusion {
     let scratch = options.scratch.clone();
     let trial = Trial::test("host::is_as_it_was_before_all_tests", move || {
@@ -62,7 +63,7 @@ fn check_host(options: &Options, before: host::Snapshot) -> Conclusion {
     libtest_mimic::run(&libtest_mimic::Arguments::default(), vec![trial])
 }
 
-/// Makes the bases that the tests share, so that a machine without network or patience finds them.
+/// Makes the shared bases for machines that have no network.
 fn prepare(options: &Options) -> ExitCode {
     for base in topics::bases(options.slow) {
         if let Err(problem) = fixture::base(options, base) {

@@ -1,4 +1,4 @@
-//! The command line: our own options first, the rest goes to the usual test harness.
+//! The command line: options of our own; all others go to the test harness.
 
 use libtest_mimic::Arguments;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ usage: holm-tests [--lane host|vm] [--holm FILE] [--faulty FILE] [--import FILE]
   --holm      the holm command to test (target/x86_64-unknown-linux-musl/release/holm)
   --faulty    the same built with --features fault-injection, for tests that need faults (holm beside this program)
   --import    the holm-import program (target/release/holm-import)
-  --scratch   a folder on a real disk for Holm roots (target/test)
+  --scratch   a directory on a real disk for Holm roots (target/test)
   --fixtures  the Holm root with the shared bases (SCRATCH/fixtures)
   --prepare   only make the shared bases that the vm lane needs
   --slow      run also what takes minutes in this lane
@@ -101,7 +101,7 @@ impl Options {
         Ok((options, Arguments::from_iter(rest)))
     }
 
-    /// How much longer things may take here than on real hardware.
+    /// By how much time limits are longer here than on real hardware.
     pub fn patience(&self) -> u32 {
         match self.lane {
             Lane::Host => 1,

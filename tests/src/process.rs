@@ -1,4 +1,4 @@
-//! Processes of the host: signals, and commands that stand still at a step.
+//! Processes of the host: signals, and commands that stop at a step.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -14,7 +14,7 @@ pub fn process(sandbox: &Sandbox, whose: &str) -> Pid {
     process_of(&status(sandbox, "box"), whose)
 }
 
-/// The same of the guest whose status it is.
+/// The same, from the guest's `status`.
 pub fn process_of(status: &Value, whose: &str) -> Pid {
     Pid::from_raw(pid(status, whose)).expect("a process id")
 }
@@ -36,7 +36,7 @@ pub fn kill_hard(sandbox: &Sandbox, process: Pid) {
     sandbox.wait_for("it has ended", || has_ended(process).then_some(()));
 }
 
-/// A command that stands still at a step.
+/// A command that has stopped itself at a step.
 pub struct Stopped {
     command: Child,
     /// The process that stopped: the command, or the child that becomes the monitor.
@@ -51,7 +51,7 @@ impl Stopped {
         Self::of(sandbox, command.args(args), step)
     }
 
-    /// The same for a command that the caller has told to stop at `step`.
+    /// The same for a command that the caller has already told to stop at `step`.
     #[track_caller]
     pub fn of(sandbox: &Sandbox, command: &mut Command, step: &str) -> Self {
         let words = format!("{command:?}");
@@ -83,7 +83,7 @@ impl Stopped {
         Pid::from_raw(child.cast_signed()).expect("a process id")
     }
 
-    /// Lets it go on to its end: how it ended, and what it said.
+    /// Continues it and waits for its end; returns its status and standard error.
     #[track_caller]
     pub fn go_on(&mut self, sandbox: &Sandbox) -> (ExitStatus, String) {
         kill_process(self.at, Signal::CONT).expect("it stands still");
@@ -107,7 +107,7 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // What a failed test leaves; a number that was given anew meanwhile is not stopped.
+        // After a failed test. A process id that was reused meanwhile is not in state T.
         if is_stopped(self.at.as_raw_nonzero().get().cast_unsigned()) {
             let _ = kill_process(self.at, Signal::KILL);
         }

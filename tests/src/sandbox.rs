@@ -1,4 +1,4 @@
-//! A Holm root for one test, and the way back to a clean host whatever the test did.
+//! A Holm root for one test, and the cleaning up of the host after it.
 
 use crate::command::{self, Outcome};
 use crate::host::{self, Snapshot};
@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// What one command may take on real hardware, and the kernel to let go of a dead guest's mounts, links and groups. All
-/// is done in a fraction of a second, unless the host is very busy: only a failing test waits as long.
+/// Time limit of a command, and of everything that a test waits for, on real hardware. Things
+/// usually take a fraction of a second; the limit is generous because a busy host must not fail a
+/// test.
 const LIMIT: Duration = Duration::from_mins(2);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Panic payload by which a test says, in its midst, that it cannot go on here.
+/// Panic payload of a test that finds out while it runs that it cannot run here.
 #[derive(Debug)]
 pub struct Skip(pub String);
 
@@ -32,7 +33,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// A fresh root, in which the shared `bases` stand.
+    /// A new root with the shared `bases`.
     pub fn new(options: &Arc<Options>, bases: &[&str]) -> Result<Self, String> {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let root = options.scratch.join(format!("root-{}-{number}", std::process::id()));
@@ -53,13 +54,13 @@ impl Sandbox {
         &self.root
     }
 
-    /// The `holm` command in this root, for what [`Sandbox::holm`] cannot say.
+    /// A `holm` command for this root, to add to.
     pub fn command(&self) -> Command {
         self.command_of(&self.options.holm)
     }
 
-    /// The same of a `holm` in which environment variables inject faults, which release builds lack; `variable` says
-    /// which.
+    /// The same with the `holm` that has the feature `fault-injection`; `variable` selects the
+    /// fault.
     pub fn command_with_fault(&self, variable: &str, value: &str) -> Command {
         let mut command = self.command_of(&self.options.faulty);
         command.env(variable, value);
@@ -72,7 +73,7 @@ impl Sandbox {
         command
     }
 
-    /// Runs `holm ARGS...`; the test says of the outcome what it should be.
+    /// Runs `holm ARGS...`.
     pub fn holm(&self, args: &[&str]) -> Outcome {
         self.run(self.command().args(args))
     }
@@ -82,7 +83,7 @@ impl Sandbox {
         command::run(command, b"", self.limit())
     }
 
-    /// How long something may take that has to come.
+    /// How long a test waits for something that has to happen.
     pub fn limit(&self) -> Duration {
         LIMIT * self.options.patience()
     }
@@ -94,7 +95,7 @@ impl Sandbox {
         found.unwrap_or_else(|| panic!("{what}: not so after {:?}", self.limit()))
     }
 
-    /// The same for whoever can say more about it: `None` after the usual time.
+    /// The same for callers with a better message: `None` after the usual time.
     pub fn look_for<T>(&self, mut done: impl FnMut() -> Option<T>) -> Option<T> {
         let begin = Instant::now();
         loop {
@@ -106,18 +107,18 @@ impl Sandbox {
         }
     }
 
-    /// A folder that holds `holm-probe`, to bind into guests.
-    pub fn probe_folder(&self) -> PathBuf {
-        let folder = self.root.join("probe");
-        std::fs::create_dir_all(&folder).expect("a folder for the probe");
+    /// A directory that holds `holm-probe`, to bind into guests.
+    pub fn probe_directory(&self) -> PathBuf {
+        let directory = self.root.join("probe");
+        std::fs::create_dir_all(&directory).expect("a directory for the probe");
         let beside = std::env::current_exe().expect("own path").with_file_name("holm-probe");
-        std::fs::copy(&beside, folder.join("holm-probe"))
+        std::fs::copy(&beside, directory.join("holm-probe"))
             .unwrap_or_else(|error| panic!("{}: {error}: build holm-probe too", beside.display()));
-        folder
+        directory
     }
 
-    /// The instance number that the host gave this root, once a command has used it; the root keeps it when /run is
-    /// wiped. None after `holm release`: the number may be another test's by then.
+    /// The instance number that the host gave this root, once a command has used it; the root keeps
+    /// it when /run is wiped. None after `holm release`: the number may be another test's by then.
     pub fn instance(&self) -> Option<u32> {
         let taken = host::instances();
         let link = taken.iter().find(|(_, root)| *root == self.root).map(|(number, _)| *number);
@@ -129,7 +130,8 @@ impl Sandbox {
         link.or_else(kept)
     }
 
-    /// Removes everything that stems from this root; an error says what the test itself should have removed.
+    /// Removes everything that belongs to this root; an error lists what the test should have
+    /// removed.
     pub fn clean_up(self) -> Result<(), String> {
         let instance = self.instance();
         let mut left = Vec::new();
@@ -159,7 +161,7 @@ impl Sandbox {
 /// Kills and removes what instance `number` still has on the host.
 fn remove_instance(number: u32) {
     let group = format!("holm-{number}");
-    // Listed anew each time: a guest that lives may make more meanwhile.
+    // Listed again each time: a running guest may make more meanwhile.
     let groups = || -> Vec<PathBuf> {
         let mut groups = host::cgroups();
         groups.retain(|path| path.components().any(|part| part.as_os_str() == &*group));
@@ -189,7 +191,8 @@ fn remove_instance(number: u32) {
     let _ = std::fs::remove_file(format!("/run/holm/instances/{number}"));
 }
 
-/// Unmounts what is mounted below `dir`, then removes `dir`, never crossing into another filesystem.
+/// Unmounts what is mounted below `dir`, then removes `dir`, never crossing into another
+/// filesystem.
 fn remove_tree(dir: &Path) -> Result<(), String> {
     let text =
         std::fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;

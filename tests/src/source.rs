@@ -4,12 +4,12 @@ use std::path::Path;
 
 use crate::sandbox::Sandbox;
 
-/// A folder that can be imported: a shell, and the programs that `fill` puts beside it.
+/// A directory that can be imported: a shell, and whatever `fill` adds.
 pub fn system(sandbox: &Sandbox, fill: impl FnOnce(&Path)) -> String {
     let dir = sandbox.root().join("source");
     let _ = std::fs::remove_dir_all(&dir);
-    for folder in ["bin", "sbin", "etc"] {
-        std::fs::create_dir_all(dir.join(folder)).expect("a folder in the sandbox");
+    for directory in ["bin", "sbin", "etc"] {
+        std::fs::create_dir_all(dir.join(directory)).expect("a directory in the sandbox");
     }
     std::fs::copy("/bin/busybox", dir.join("bin/busybox")).expect("the host has busybox");
     for name in ["sh", "sleep", "mkdir", "mount"] {
@@ -19,13 +19,13 @@ pub fn system(sandbox: &Sandbox, fill: impl FnOnce(&Path)) -> String {
     dir.to_string_lossy().into_owned()
 }
 
-/// Puts a script where Holm takes it for systemd: an init that would say when the guest is up.
-pub fn would_be_systemd(dir: &Path, script: &str) {
+/// Installs a script as `/sbin/systemd`: Holm takes it for an init that reports readiness.
+pub fn fake_systemd(dir: &Path, script: &str) {
     program(&dir.join("sbin/systemd"), script);
     std::os::unix::fs::symlink("systemd", dir.join("sbin/init")).expect("a link");
 }
 
-/// Writes a file that may be executed.
+/// Writes an executable file.
 pub fn program(path: &Path, bytes: impl AsRef<[u8]>) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::write(path, bytes).expect("a program");

@@ -1,4 +1,4 @@
-//! A command on a terminal of its own, as a person sits before it.
+//! A command on a terminal of its own, as if a person used it.
 
 use crate::sandbox::Sandbox;
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -17,7 +17,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts `command` on a new terminal, which controls it: keys and sizes become signals as they do for a person.
+    /// Starts `command` on a new terminal, which controls it: keys and sizes become signals as they
+    /// do for a person.
     pub fn start(command: &Command) -> Self {
         let (master, slave) =
             holm::terminal::open("/dev/ptmx".as_ref()).expect("this host has terminals");
@@ -67,7 +68,7 @@ impl Terminal {
         status.code()
     }
 
-    /// Whether it echoes and takes lines, as terminals do that nobody has changed.
+    /// Whether it echoes and is in canonical mode, the state before the command ran.
     pub fn is_as_before(&self) -> bool {
         use rustix::termios::{LocalModes, tcgetattr};
         let modes = tcgetattr(&self.slave).expect("a terminal").local_modes;

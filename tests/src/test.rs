@@ -1,4 +1,4 @@
-//! What a test is: a name, a function over a sandbox, and what it cannot do without.
+//! A test: a name, a function that gets a sandbox, and what it needs.
 
 use crate::options::{Lane, Options};
 use crate::sandbox::Sandbox;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub struct Test {
     pub name: &'static str,
     pub run: fn(&mut Sandbox),
-    /// Shared bases (see `fixture`) that stand in the sandbox's root.
+    /// Shared bases (see `fixture`) that the sandbox's root has.
     pub bases: &'static [&'static str],
     /// The lane it cannot run in, and why.
     pub not_in: Option<(Lane, &'static str)>,
@@ -85,7 +85,7 @@ impl Test {
         self.left_out(options.lane, options.slow)
     }
 
-    /// Why it does not run in a lane; `slow` asks for what takes long there too.
+    /// Why it does not run in `lane`; with `slow` the slow tests run too.
     pub fn left_out(&self, lane: Lane, slow: bool) -> Option<String> {
         match (self.not_in, self.slow_in) {
             (Some((other, why)), _) if other == lane => Some(why.to_owned()),
@@ -101,7 +101,7 @@ thread_local! {
     static PANICKED_AT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Keeps panics quiet: the harness prints their text once, with the place, when all tests are done.
+/// Keeps panics quiet: the harness prints their messages and places when all tests are done.
 pub fn remember_where_panics_are() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(|at| format!("{}:{}: ", at.file(), at.line()));

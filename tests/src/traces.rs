@@ -2,21 +2,23 @@
 
 use crate::sandbox::Sandbox;
 
-/// What the root has on the host and in its folders: names of guests, bases, ids and what is in the making.
+/// What the root has on the host, and the entries of its directories.
 pub fn traces(sandbox: &Sandbox) -> Vec<String> {
     let instance = sandbox.instance();
     let mut all = sandbox.belongings(instance);
-    for folder in ["guests", "bases", "ids", "tmp"] {
-        for entry in std::fs::read_dir(sandbox.root().join(folder)).into_iter().flatten().flatten()
+    for directory in ["guests", "bases", "ids", "tmp"] {
+        for entry in
+            std::fs::read_dir(sandbox.root().join(directory)).into_iter().flatten().flatten()
         {
-            all.push(format!("{folder}/{}", entry.file_name().to_string_lossy()));
+            all.push(format!("{directory}/{}", entry.file_name().to_string_lossy()));
         }
     }
     all.sort();
     all
 }
 
-/// The same once the links of guests that have ended are gone: a guest's end does not wait for that.
+/// The same when the interfaces of ended guests are gone: the end of a guest does not wait for
+/// that.
 pub fn settled(sandbox: &Sandbox) -> Vec<String> {
     let mut all = Vec::new();
     sandbox.look_for(|| {
@@ -26,9 +28,9 @@ pub fn settled(sandbox: &Sandbox) -> Vec<String> {
     all
 }
 
-/// Waits until the host and the root are as they were `before`, and does `again` before each look.
+/// Waits until the host and the root are as they were `before`; calls `again` before each look.
 #[track_caller]
-pub fn becomes(sandbox: &Sandbox, before: &[String], what: &str, again: impl Fn()) {
+pub fn wait_until_as_before(sandbox: &Sandbox, before: &[String], what: &str, again: impl Fn()) {
     let mut now = Vec::new();
     sandbox.look_for(|| {
         again();
@@ -38,11 +40,11 @@ pub fn becomes(sandbox: &Sandbox, before: &[String], what: &str, again: impl Fn(
     assert_eq!(now, before, "{what}");
 }
 
-/// Does `work`, and waits until the host and the root are again as they were before.
+/// Does `work`, then waits until the host and the root are as they were before it.
 #[track_caller]
 pub fn changes_nothing(sandbox: &mut Sandbox, work: impl FnOnce(&mut Sandbox)) {
     sandbox.holm(&["ls"]).ok();
     let before = settled(sandbox);
     work(sandbox);
-    becomes(sandbox, &before, "not as before", || ());
+    wait_until_as_before(sandbox, &before, "not as before", || ());
 }

@@ -41,20 +41,20 @@ pub fn check(report: &mut Report, extra: &[&str]) {
     for name in LINKS {
         report.works(&format!("/dev/{name}"), fs::read_link(format!("/dev/{name}")));
     }
-    for folder in ["pts", "shm", "mqueue"] {
-        report.works(&format!("/dev/{folder}"), fs::read_dir(format!("/dev/{folder}")));
+    for directory in ["pts", "shm", "mqueue"] {
+        report.works(&format!("/dev/{directory}"), fs::read_dir(format!("/dev/{directory}")));
     }
     report.works("/dev/ptmx", fs::File::open("/dev/ptmx"));
     report.works("write /dev/null", fs::write("/dev/null", "x"));
 }
 
-/// Every device node below `folder`, on whatever mount.
-fn collect(folder: &Path, into: &mut Vec<(PathBuf, bool, (u32, u32))>) {
+/// Every device node below `directory`, on whatever mount.
+fn collect(directory: &Path, into: &mut Vec<(PathBuf, bool, (u32, u32))>) {
     // Unmasked copies of /proc and /sys: no devices there, and much to walk.
-    if folder == Path::new("/dev/.holm/proc") || folder == Path::new("/dev/.holm/sys") {
+    if directory == Path::new("/dev/.holm/proc") || directory == Path::new("/dev/.holm/sys") {
         return;
     }
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let Ok(meta) = entry.path().symlink_metadata() else { continue };
         let kind = meta.file_type();
         if kind.is_dir() {

@@ -114,7 +114,8 @@ fn filesystems(report: &mut Report) {
     }
 }
 
-/// A guest's root may mount the v1 hierarchies that the host has, from its own cgroup on; nothing there is its own.
+/// A guest's root may mount the v1 hierarchies that the host has, from its own cgroup on; nothing
+/// there is its own.
 fn old_cgroups(report: &mut Report) {
     const ON: &str = "/tmp/holm-probe";
     for controller in
@@ -144,14 +145,14 @@ fn old_cgroups(report: &mut Report) {
 
 /// Nodes of the host's disks, memory and log.
 fn devices(report: &mut Report) {
-    for folder in FOLDERS {
+    for directory in FOLDERS {
         for (name, kind, major, minor) in [
             ("disk", FileType::BlockDevice, 253, 0),
             ("mem", FileType::CharacterDevice, 1, 1),
             ("kmsg", FileType::CharacterDevice, 1, 11),
             ("null", FileType::CharacterDevice, 1, 3),
         ] {
-            let path = Path::new(folder).join(format!("holm-probe-{name}"));
+            let path = Path::new(directory).join(format!("holm-probe-{name}"));
             let made = mknodat(CWD, &path, kind, Mode::from_raw_mode(0o600), makedev(major, minor));
             if made.is_ok() {
                 let _ = fs::remove_file(&path);

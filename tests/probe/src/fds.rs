@@ -1,4 +1,5 @@
-//! Descriptors, working folders and roots: none may lead out of the guest (CVE-2024-21626 and its like).
+//! Descriptors, working directories and roots: none may lead out of the guest (CVE-2024-21626 and
+//! its like).
 
 use crate::mounts;
 use crate::report::Report;
@@ -19,8 +20,8 @@ pub fn check(report: &mut Report) {
         let info = fs::read_to_string(format!("/proc/self/fdinfo/{name}")).unwrap_or_default();
         let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
         let inside = mount.is_some_and(|mount: u64| known.contains(&mount));
-        // A user may redirect a plain file of the host into a guest's command; a folder, a terminal or a
-        // disk of the host would be a way out.
+        // A user may redirect a plain file of the host into a guest's command; a directory, a
+        // terminal or a disk of the host would be a way out.
         let plain = fs::metadata(entry.path()).is_ok_and(|meta| {
             meta.is_file()
                 || meta.file_type().is_char_device() && meta.rdev() == rustix::fs::makedev(1, 3)

@@ -1,4 +1,4 @@
-//! A filesystem that a guest serves itself: an empty folder, as long as this process is let run.
+//! A filesystem that a guest serves itself: an empty directory, as long as this process is let run.
 
 use rustix::io::{Errno, read, write};
 use rustix::stdio::stdin;
@@ -10,7 +10,8 @@ const STATFS: u32 = 17;
 const INIT: u32 = 26;
 const BATCH_FORGET: u32 = 42;
 
-/// Answers on standard input, which is a `/dev/fuse` that something is mounted with, until it is unmounted.
+/// Answers on standard input, which is a `/dev/fuse` that something is mounted with, until it is
+/// unmounted.
 pub fn serve() {
     let mut request = vec![0; 1 << 17];
     loop {
@@ -36,7 +37,7 @@ fn answer(opcode: u32) -> Option<(i32, Vec<u8>)> {
         FORGET | BATCH_FORGET => return None,
         // Protocol 7.31; nothing read ahead, pages of 4096 bytes, times to the nanosecond.
         INIT => words(&[&[7, 31, 0, 0, 0, 4096, 1][..], &[0; 9]].concat()),
-        // Attributes good for no time; inode 1, a folder of root's with two links.
+        // Attributes good for no time; inode 1, a directory of root's with two links.
         GETATTR => {
             words(&[&[0, 0, 0, 0, 1][..], &[0; 14], &[0o40_755, 2, 0, 0, 0, 4096, 0]].concat())
         }

@@ -54,9 +54,9 @@ pub fn dmesg(report: &mut Report) {
         let text = fs::read_to_string(file).unwrap_or_default();
         report.check(text.is_empty(), file, format!("{} bytes", text.len()));
     }
-    for folder in ["/sys/firmware", "/sys/kernel/boot_params"] {
-        let count = fs::read_dir(folder).map_or(0, Iterator::count);
-        report.check(count == 0, folder, format!("{count} entries"));
+    for directory in ["/sys/firmware", "/sys/kernel/boot_params"] {
+        let count = fs::read_dir(directory).map_or(0, Iterator::count);
+        report.check(count == 0, directory, format!("{count} entries"));
     }
 }
 
@@ -90,7 +90,8 @@ pub fn net(report: &mut Report, names: &[&str]) {
     let read = File::open("/proc/net/unix").and_then(|mut file| file.read_to_string(&mut unix));
     let abstracts: Vec<&str> =
         unix.lines().filter_map(|line| line.split_once(" @")).map(|(_, n)| n).collect();
-    // A guest's own systemd and dbus have such names too (also 5 hexadecimal digits of glibc's autobind).
+    // A guest's own systemd and dbus have such names too (also 5 hexadecimal digits of glibc's
+    // autobind).
     let own = |name: &str| {
         ["/systemd/", "/dbus/", "/bus/"].iter().any(|part| name.contains(part)) || name.len() == 5
     };

@@ -19,7 +19,8 @@ pub fn send(path: &str) {
     let pairs: Vec<_> = (0..4).map(|_| pair()).collect();
     let mut answers = Vec::new();
     for (turn, (lingers, peer)) in pairs.into_iter().enumerate() {
-        // Whichever of a message the kernel closes first, its peer must still be there in one of them.
+        // Whichever of a message the kernel closes first, its peer must still be there in one of
+        // them.
         let both = [lingers.as_fd(), peer.as_fd()];
         let both = if turn % 2 == 0 { both } else { [both[1], both[0]] };
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];

@@ -21,7 +21,7 @@ const FLAGS: [(&str, u64, MountFlags); 4] = [
     ("noexec", attr::NOEXEC, MountFlags::NOEXEC),
 ];
 
-/// Where attempts put things: a folder that a guest root can always make.
+/// Where attempts put things: a directory that a guest root can always make.
 const PLAY: &str = "/tmp/holm-probe";
 
 pub fn everywhere(report: &mut Report, skip: &[&str]) {
@@ -45,8 +45,8 @@ pub fn one_place(report: &mut Report, place: &str, skip: &[&str]) {
             mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC);
         report.works("make all private", private);
     }
-    for folder in [PLAY, "/tmp/holm-probe/b", "/tmp/holm-probe/c", "/tmp/holm-probe/d"] {
-        let _ = std::fs::create_dir_all(folder);
+    for directory in [PLAY, "/tmp/holm-probe/b", "/tmp/holm-probe/c", "/tmp/holm-probe/d"] {
+        let _ = std::fs::create_dir_all(directory);
     }
     let _ = std::fs::write("/tmp/holm-probe/file", "");
     // In a new user namespace what the guest itself mounted is locked too.

@@ -1,5 +1,6 @@
-//! Runs inside a guest as its root and says what it can do there: one line per attempt, `HOLE` before each that should
-//! not have worked (or should have), status 1 if there was any. Static, so that it runs in every guest.
+//! Runs inside a guest as its root and says what it can do there: one line per attempt, `HOLE`
+//! before each that should not have worked (or should have), status 1 if there was any. Static, so
+//! that it runs in every guest.
 
 #![forbid(unsafe_code)]
 
@@ -37,7 +38,7 @@ usage: holm-probe WHAT [ARG...]
   cpu SECONDS         burn; prints the CPU seconds it got
   inotify COUNT       make that many inotify instances, prints how many, keeps them until its input ends
   linger SOCKET       sends SOCKET descriptors that take a thousand seconds to close, or finds that refused
-  fuse                serve an empty folder on standard input, a /dev/fuse that is mounted";
+  fuse                serve an empty directory on standard input, a /dev/fuse that is mounted";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

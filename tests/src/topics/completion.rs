@@ -1,4 +1,4 @@
-//! What a shell completes: what only a root with guests and bases in it shows.
+//! Shell completion of names of guests and bases.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! One directory or file per topic. A test is registered in the table `TESTS` of its file: one that is not is dead code,
-//! which the compiler tells.
+//! One directory or file per topic. A test is registered in the table `TESTS` of its file; the
+//! compiler warns of one that is not, because it is dead code.
 
 mod accidents;
 mod bases;
@@ -34,7 +34,8 @@ pub fn all() -> Vec<Test> {
     .concat()
 }
 
-/// The shared bases that the emulated machines' tests ask for, each once. The host's tests make theirs when they ask.
+/// The shared bases that tests of the VM lanes need. On the host a base is made when a test needs
+/// it.
 pub fn bases(slow: bool) -> Vec<&'static str> {
     let tests = all().into_iter().filter(|test| test.left_out(Lane::Vm, slow).is_none());
     let mut bases: Vec<_> = tests.flat_map(|test| test.bases).copied().collect();

@@ -9,7 +9,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 fn clocks_are_fixed_in_a_guest_for_one_command(sandbox: &mut Sandbox) {
-    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
+    let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
     let command = ["run", "--base", "busybox", "--net", "none", "-v", &mount];
     let probe = ["--", "/probe/holm-probe", "offsets"];
     let outcome = sandbox.holm(&[&command[..], &probe].concat()).ok();
@@ -18,7 +18,7 @@ fn clocks_are_fixed_in_a_guest_for_one_command(sandbox: &mut Sandbox) {
 
 /// What `exec` brings into a guest has the guest's clocks.
 fn clocks_are_fixed_in_a_guest_that_stays(sandbox: &mut Sandbox) {
-    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
+    let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
     sandbox
         .holm(&["launch", "box", "--base", "busybox", "-v", &mount, "--", "/bin/sleep", "1000"])
         .ok();

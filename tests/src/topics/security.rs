@@ -17,7 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(capabilities_are_bounded).bases(&["busybox"]),
     test!(clock_and_log_are_the_hosts).bases(&["busybox"]),
     test!(dev_and_ids_and_net_are_its_own).bases(&["busybox"]),
-    test!(hogs_are_bounded).bases(&["busybox"]),
+    test!(resource_use_is_bounded).bases(&["busybox"]),
     test!(inotify_instances_are_per_guest).bases(&["busybox"]),
     test!(the_first_process_shows_nothing).bases(&["busybox"]),
     test!(a_32_bit_guest_says_so).bases(&["busybox"]),
@@ -25,7 +25,7 @@ pub const TESTS: &[Test] = &[
 
 /// Runs the probe in a guest for one command, `settings` on its command line.
 fn probe(sandbox: &Sandbox, settings: &[&str], words: &[&str]) -> Outcome {
-    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
+    let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
     let mut args = vec!["run", "--base", "busybox", "--net", "none", "-v", &mount];
     args.extend(settings);
     args.extend(["--", "/probe/holm-probe"]);
@@ -35,12 +35,12 @@ fn probe(sandbox: &Sandbox, settings: &[&str], words: &[&str]) -> Outcome {
 
 fn mounts_are_locked(sandbox: &mut Sandbox) {
     let outcome = probe(sandbox, &[], &["locks"]).ok();
-    // The bind itself must have been among what was tried.
+    // The probe must have tried the bind mount itself.
     assert!(outcome.stdout.contains("/probe: clear ro by remount"), "{outcome}");
 }
 
 fn mounts_are_locked_in_a_guest_that_stays(sandbox: &mut Sandbox) {
-    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
+    let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
     sandbox
         .holm(&["launch", "g", "--base", "busybox", "-v", &mount, "--", "/bin/sleep", "1000"])
         .ok();
@@ -48,7 +48,8 @@ fn mounts_are_locked_in_a_guest_that_stays(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "--force", "g"]).ok();
 }
 
-/// A home may name a descriptor of the joining process (CVE-2024-21626), and the file may be one that nobody writes to.
+/// A home directory may name a descriptor of the joining process (CVE-2024-21626), and /etc/passwd
+/// may be a FIFO without a writer.
 fn a_hostile_passwd_leads_exec_nowhere(sandbox: &mut Sandbox) {
     sandbox
         .holm(&["launch", "g", "--base", "busybox", "--net", "none", "--", "/bin/sleep", "1000"])
@@ -70,7 +71,7 @@ fn nothing_leads_out(sandbox: &mut Sandbox) {
 }
 
 fn nothing_leads_out_of_exec(sandbox: &mut Sandbox) {
-    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
+    let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
     sandbox
         .holm(&["launch", "g", "--base", "busybox", "-v", &mount, "--", "/bin/sleep", "1000"])
         .ok();
@@ -106,7 +107,7 @@ fn dev_and_ids_and_net_are_its_own(sandbox: &mut Sandbox) {
     probe(sandbox, &[], &["net", "lo"]).ok();
 }
 
-fn hogs_are_bounded(sandbox: &mut Sandbox) {
+fn resource_use_is_bounded(sandbox: &mut Sandbox) {
     let hog = probe(sandbox, &["--memory", "64M"], &["memory", "268435456"]);
     assert_eq!(hog.code(), 137, "killed for its memory\n{hog}");
     let bomb = probe(sandbox, &["--set", "pids.limit=20"], &["forks", "100"]).ok();
@@ -114,9 +115,9 @@ fn hogs_are_bounded(sandbox: &mut Sandbox) {
     assert!((5..20).contains(&made), "{bomb}");
 }
 
-/// The kernel charges a user namespace's inotify instances to its maker too: guests made by one uid would share what
-/// one may have, and what root has left for the host's own programs. A systemd guest has seven: what these have, of the
-/// kernel's usual 128 each, is a hundred guests' worth.
+/// The kernel charges a user namespace's inotify instances to its maker too: guests made by one uid
+/// would share what one may have, and what root has left for the host's own programs. A systemd
+/// guest has seven: what these have, of the kernel's usual 128 each, is a hundred guests' worth.
 fn inotify_instances_are_per_guest(sandbox: &mut Sandbox) {
     const GUESTS: usize = 6;
     const MOST: &str = "/proc/sys/fs/inotify/max_user_instances";
@@ -124,7 +125,7 @@ fn inotify_instances_are_per_guest(sandbox: &mut Sandbox) {
     if most > 512 {
         skip("fs.inotify.max_user_instances is raised here: nothing would run out");
     }
-    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
+    let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
     let count = most.to_string();
     let mut guests: Vec<_> = (0..GUESTS)
         .map(|_| {
@@ -167,8 +168,8 @@ fn first_number(text: &str) -> u32 {
     text.split(' ').next().and_then(|word| word.trim().parse().ok()).unwrap_or(0)
 }
 
-/// In a guest for one command process 1 is a copy of the launcher: whose command line, memory and descriptors are none
-/// of the guest's business, in its own and in a user namespace below.
+/// In a guest for one command process 1 is a copy of the launcher: whose command line, memory and
+/// descriptors are none of the guest's business, in its own and in a user namespace below.
 fn the_first_process_shows_nothing(sandbox: &mut Sandbox) {
     let look = "tr '\\0' ' ' </proc/1/cmdline; echo; cat /proc/1/comm
         for secret in environ maps mem auxv exe fd/1 map_files/; do

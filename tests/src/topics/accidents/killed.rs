@@ -1,4 +1,4 @@
-//! `holm start` and `holm run` killed with -9 at each step: the next command repairs.
+//! `holm start` and `holm run` are killed at each step: the next command reconciles.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -10,17 +10,17 @@ use crate::guest::{exec, idle, pid, status};
 use crate::process::Stopped;
 use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
-use crate::traces::{becomes, settled, traces};
+use crate::traces::{settled, traces, wait_until_as_before};
 
 pub const TESTS: &[Test] = &[
     test!(start_killed_at_each_step).bases(&["busybox"]),
-    test!(the_monitor_to_be_killed_at_each_step).bases(&["busybox"]),
+    test!(future_monitor_killed_at_each_step).bases(&["busybox"]),
     test!(start_killed_goes_on_in_the_monitor).bases(&["busybox"]),
     test!(run_killed_at_each_step).bases(&["busybox"]),
     test!(create_killed).bases(&["busybox"]),
     test!(a_release_build_injects_no_faults).bases(&["busybox"]),
     test!(a_stop_that_was_killed_lapses).bases(&["busybox"]),
-    test!(ids_noted_by_a_guest_but_not_its_own).bases(&["busybox"]),
+    test!(ids_of_another_guest_are_not_released).bases(&["busybox"]),
 ];
 
 /// The steps that `holm start` itself takes.
@@ -44,12 +44,12 @@ pub const LAUNCHING: &[&str] = &[
     "socket",
     EXECUTED,
 ];
-/// From here on init runs.
+/// The step from which on init runs.
 pub const EXECUTED: &str = "exec";
 
 pub fn create(sandbox: &Sandbox) {
     sandbox.holm(&["create", "box", "--base", "busybox", "--", "sleep", "100000"]).ok();
-    // Once whole, so that the root has what it keeps.
+    // The root now has what it keeps after its first guest.
     sandbox.holm(&["start", "box"]).ok();
     sandbox.holm(&["stop", "box"]).ok();
 }
@@ -62,22 +62,22 @@ pub fn is_repaired(sandbox: &mut Sandbox, before: &[String], what: &str) {
         assert!(listed.stdout.contains("box"), "{what}\n{listed}");
         (status(sandbox, "box")["status"] == "stopped").then_some(())
     });
-    // What was killed just now may have held the guest's lock until after the look before.
-    becomes(sandbox, before, what, || {
+    // The killed process may have held the guest's lock at the previous look.
+    wait_until_as_before(sandbox, before, what, || {
         sandbox.holm(&["ls"]).ok();
     });
-    is_whole(sandbox);
+    works(sandbox);
 }
 
 /// The guest starts, answers and stops.
 #[track_caller]
-fn is_whole(sandbox: &Sandbox) {
+fn works(sandbox: &Sandbox) {
     sandbox.holm(&["start", "box"]).ok();
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
     sandbox.holm(&["stop", "box"]).ok();
 }
 
-/// All of it is killed: `holm start`, and the process that was to become the monitor.
+/// Both processes are killed: `holm start`, and the one that was to become the monitor.
 fn start_killed_at_each_step(sandbox: &mut Sandbox) {
     create(sandbox);
     let before = settled(sandbox);
@@ -87,16 +87,16 @@ fn start_killed_at_each_step(sandbox: &mut Sandbox) {
         let _ = kill_process(stopped.at, Signal::KILL); // the same process before the fork
         if step == EXECUTED {
             // The guest lives, and gets a monitor.
-            adopts(sandbox, step);
+            is_adopted(sandbox, step);
         }
         is_repaired(sandbox, &before, &format!("start killed after {step}"));
     }
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-/// A guest that ran when its monitor-to-be was killed has one after the next command.
+/// A guest that ran when its future monitor was killed gets another with the next command.
 #[track_caller]
-pub fn adopts(sandbox: &Sandbox, step: &str) {
+pub fn is_adopted(sandbox: &Sandbox, step: &str) {
     let first = status(sandbox, "box");
     assert_ne!(first["status"], "stopped", "{step}: {first}");
     sandbox.wait_for("a monitor of its own", || {
@@ -108,7 +108,7 @@ pub fn adopts(sandbox: &Sandbox, step: &str) {
 }
 
 /// Only the child is killed: `holm start` says so, and has removed everything.
-fn the_monitor_to_be_killed_at_each_step(sandbox: &mut Sandbox) {
+fn future_monitor_killed_at_each_step(sandbox: &mut Sandbox) {
     create(sandbox);
     let before = settled(sandbox);
     for step in LAUNCHING {
@@ -154,7 +154,7 @@ fn run_killed_at_each_step(sandbox: &mut Sandbox) {
         stopped.kill_command();
     }
     // An id that nobody owns may be in the making for ten seconds.
-    becomes(sandbox, &before, "what the killed commands left", || {
+    wait_until_as_before(sandbox, &before, "what the killed commands left", || {
         sandbox.holm(&["ls"]).ok();
     });
     sandbox.holm(&["run", "--base", "busybox", "--", "true"]).ok();
@@ -173,7 +173,7 @@ fn create_killed(sandbox: &mut Sandbox) {
         if sandbox.holm(&["ls", "-q"]).ok().stdout.is_empty() {
             idle(sandbox, "create", "box");
         }
-        is_whole(sandbox);
+        works(sandbox);
         sandbox.holm(&["rm", "box"]).ok();
         let left = traces(sandbox);
         let left: Vec<_> =
@@ -182,7 +182,7 @@ fn create_killed(sandbox: &mut Sandbox) {
     }
 }
 
-/// What these tests do to Holm, nobody does to an installed one by its environment.
+/// The environment cannot make an installed Holm do what these tests need.
 fn a_release_build_injects_no_faults(sandbox: &mut Sandbox) {
     let (release, faulty) = (&sandbox.options.holm, &sandbox.options.faulty);
     if release == faulty {
@@ -202,13 +202,13 @@ fn a_release_build_injects_no_faults(sandbox: &mut Sandbox) {
 
 fn a_stop_that_was_killed_lapses(sandbox: &mut Sandbox) {
     let script = "trap '' TERM; echo deaf; while :; do sleep 1; done";
-    let words = ["launch", "box", "--base", "busybox", "--net", "none", "--", "sh", "-c", script];
-    sandbox.holm(&words).ok();
+    let args = ["launch", "box", "--base", "busybox", "--net", "none", "--", "sh", "-c", script];
+    sandbox.holm(&args).ok();
     sandbox.wait_for("it hears no signal", || {
         sandbox.holm(&["logs", "box"]).stdout.contains("deaf").then_some(())
     });
     let mut command = sandbox.command();
-    // Longer than it takes to see that it waits.
+    // Long enough to see its status while it waits.
     let time = format!("{}s", 8 * sandbox.options.patience());
     let mut stop = command.args(["stop", "box", "--timeout", &time]).spawn().expect("holm starts");
     sandbox.wait_for("it is being stopped", || {
@@ -223,8 +223,8 @@ fn a_stop_that_was_killed_lapses(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }
 
-/// As a `rename` or a change of `security.nesting` leaves it that was killed halfway.
-fn ids_noted_by_a_guest_but_not_its_own(sandbox: &mut Sandbox) {
+/// What a killed `rename`, or a killed change of `security.nesting`, leaves.
+fn ids_of_another_guest_are_not_released(sandbox: &mut Sandbox) {
     idle(sandbox, "create", "box");
     idle(sandbox, "create", "other");
     let root = sandbox.root().to_owned();
@@ -235,18 +235,18 @@ fn ids_noted_by_a_guest_but_not_its_own(sandbox: &mut Sandbox) {
     let base = |name| status(sandbox, name)["state"]["ids"]["base"].as_u64().expect("its ids");
     assert_ne!(base("box"), base("other"));
     sandbox.holm(&["kill", "box"]).ok();
-    // A note that names another's is no right to give them back.
+    // A guest that names another's ids must not release them.
     std::fs::write(note("box"), &noted).expect("the note is written");
     sandbox.holm(&["rm", "box"]).ok();
     let context = noted.split(' ').next().expect("a context id").to_owned();
     let link = root.join("ids").join(&context);
     assert!(link.is_symlink(), "those of the other stay taken");
-    // What a removal that was killed has left in tmp, with the same note.
+    // What a killed removal has left in tmp, with the same ids.
     let grave = root.join("tmp/rm-gone-999999999");
-    std::fs::create_dir_all(&grave).expect("a folder");
+    std::fs::create_dir_all(&grave).expect("a directory");
     std::fs::write(grave.join("id"), &noted).expect("its note");
     idle(sandbox, "create", "box");
-    assert!(!grave.exists() && link.is_symlink(), "the folder goes, the ids stay");
+    assert!(!grave.exists() && link.is_symlink(), "the directory goes, the ids stay");
     // A link whose guest was renamed by a command that was killed in between.
     std::fs::remove_file(&link).and_then(|()| symlink("../guests/before", &link)).expect("a link");
     sandbox.holm(&["rm", "--force", "other"]).ok();

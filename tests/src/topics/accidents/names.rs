@@ -1,4 +1,4 @@
-//! Names that cannot be, that are not there, that are taken; verbs at the wrong time.
+//! Names that are invalid, missing or taken; verbs at the wrong time.
 
 use crate::guest::{idle, pid, status};
 use crate::sandbox::Sandbox;
@@ -13,7 +13,7 @@ pub const TESTS: &[Test] = &[
     test!(verbs_at_the_wrong_time).bases(&["busybox"]),
 ];
 
-/// Every verb refuses them with the name, the reason and what a name may be.
+/// Every verb names the invalid name, the reason and the rule.
 fn names_that_cannot_be(sandbox: &mut Sandbox) {
     let long = "x".repeat(300);
     let cases = [
@@ -69,15 +69,15 @@ fn bases_that_are_not_there(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }
 
-/// What a killed import, or a hand in the store, can leave.
+/// What a killed import, or somebody who edits the store, can leave.
 fn a_broken_base_breaks_no_other(sandbox: &mut Sandbox) {
     let source = system(sandbox, |_| {});
     sandbox.holm(&["base", "import", "good", &source]).ok();
     let bases = sandbox.root().join("bases");
-    std::fs::create_dir(bases.join("empty")).expect("a folder");
-    std::fs::create_dir(bases.join("garbled")).expect("a folder");
+    std::fs::create_dir(bases.join("empty")).expect("a directory");
+    std::fs::create_dir(bases.join("garbled")).expect("a directory");
     std::fs::write(bases.join("garbled/base.toml"), "garbage").expect("a file");
-    std::fs::create_dir(bases.join("imageless")).expect("a folder");
+    std::fs::create_dir(bases.join("imageless")).expect("a directory");
     std::fs::copy(bases.join("good/base.toml"), bases.join("imageless/base.toml")).expect("a copy");
     let create = |base| sandbox.holm(&["create", "box", "--base", base]);
     create("empty").refused(&["base empty", "base rm empty"]);

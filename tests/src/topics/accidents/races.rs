@@ -1,4 +1,4 @@
-//! Two commands at the same instant.
+//! Two commands at the same time.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub fn both(sandbox: &Sandbox, one: &[&str], two: &[&str]) -> [Outcome; 2] {
     })
 }
 
-/// The one that failed; exactly one must have.
+/// The one that failed. Exactly one must fail.
 #[track_caller]
 fn loser([one, two]: [Outcome; 2]) -> Outcome {
     match (one.status.success(), two.status.success()) {
@@ -99,8 +99,8 @@ fn start_against_stop(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-/// Gives a root that has not been used the lowest free instance number. Other tests get the highest: none takes this
-/// one when it is given back.
+/// Gives a root that has not been used the lowest free instance number. Other tests get the
+/// highest: none takes this one when it is given back.
 fn take_a_low_number(sandbox: &Sandbox) -> u32 {
     let instances = Path::new("/run/holm/instances");
     std::fs::create_dir_all(instances).expect("the directory of instances");
@@ -138,7 +138,7 @@ fn a_released_root_has_nothing_on_the_host(sandbox: &mut Sandbox) {
     assert!(!nowhere.exists());
 }
 
-/// A command that has the root's number keeps it; so a start loses to no release.
+/// A command that uses the root's instance number keeps it, so no release can break a start.
 fn release_against_run(sandbox: &mut Sandbox) {
     let run = ["run", "--base", "busybox", "--net", "none", "true"];
     sandbox.holm(&["ls"]).ok();

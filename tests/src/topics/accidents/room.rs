@@ -1,4 +1,4 @@
-//! No room: on the disk, in memory, among ports and ids.
+//! Something has run out: disk, memory, ports, ids.
 
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
@@ -40,7 +40,7 @@ fn no_user_ids_left(sandbox: &mut Sandbox) {
     std::fs::remove_dir(&many).expect("it goes");
 }
 
-/// Whoever kills runs, and never looks at what is there, has ids nevertheless.
+/// Killed runs use up no ids, even if nobody calls `holm ls`.
 fn ids_of_killed_runs_come_back(sandbox: &mut Sandbox) {
     sandbox.holm(&["run", "--base", "busybox", "--net", "none", "--", "true"]).ok();
     for verb in [&["run"][..], &["create", "box"]] {
@@ -73,7 +73,7 @@ fn memory_too_small_to_start(sandbox: &mut Sandbox) {
                 sandbox.holm(&[verb, &rest].concat()).refused(&words);
             }
         }
-        // The least that is taken starts, or says why not.
+        // The lowest accepted limit: it starts, or says why not.
         let run = ["run", "--base", "busybox", "--net", "none", "-m", "1M", "--", "true"];
         let outcome = sandbox.holm(&run);
         if !outcome.status.success() {
@@ -98,12 +98,12 @@ fn a_port_of_another(sandbox: &mut Sandbox) {
     sandbox.holm(&run).refused(&words);
     sandbox.holm(&["stop", "one"]).ok();
     sandbox.holm(&["rm", "one"]).ok();
-    // Of a process: named too.
+    // Taken by a process of the host.
     let _taken = TcpListener::bind(("0.0.0.0", port.parse().expect("a port"))).expect("it is free");
     sandbox.holm(&run).refused(&[&port, "another port"]);
 }
 
-/// A filesystem of its own for a root, filled to the last block at create and at start.
+/// A root on a filesystem of its own that is full at create and at start.
 fn disk_full(sandbox: &mut Sandbox) {
     let root = sandbox.root().to_owned();
     let image = root.with_extension("img");
@@ -132,7 +132,7 @@ fn disk_full(sandbox: &mut Sandbox) {
         holm(&["ls"]).ok();
         holm(&["rm", "--force", "box"]).ok();
         std::fs::remove_file(root.join("filler")).expect("room again");
-        // Filled while a guest runs, and then it ends: nobody can note how.
+        // Full when a guest ends: how it ended cannot be recorded.
         holm(&create).ok();
         holm(&["start", "box"]).ok();
         fill(&root);
@@ -143,7 +143,8 @@ fn disk_full(sandbox: &mut Sandbox) {
         holm(&create).ok();
         holm(&["start", "box"]).ok();
         holm(&["rm", "--force", "box"]).ok();
-        let names = |folder: &str| std::fs::read_dir(root.join(folder)).expect("a folder").count();
+        let names =
+            |directory: &str| std::fs::read_dir(root.join(directory)).expect("a directory").count();
         assert_eq!((names("guests"), names("ids"), names("tmp")), (0, 0, 0), "nothing is left");
     }));
     let _ = holm(&["kill", "--all"]);
@@ -154,7 +155,7 @@ fn disk_full(sandbox: &mut Sandbox) {
     }
 }
 
-/// Fills a filesystem until not a byte more goes in.
+/// Fills a filesystem to the last byte.
 fn fill(root: &std::path::Path) {
     use std::io::Write;
     let mut file = std::fs::File::create(root.join("filler")).expect("a file");

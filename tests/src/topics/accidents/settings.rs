@@ -1,4 +1,4 @@
-//! Settings that cannot be, files edited into nonsense, times that cannot be.
+//! Invalid settings, damaged files, impossible times.
 
 use crate::guest::{exec, idle, status};
 use crate::sandbox::Sandbox;
@@ -13,7 +13,7 @@ pub const TESTS: &[Test] = &[
     test!(a_clock_that_jumped).bases(&["busybox"]),
 ];
 
-/// A key on the command line is wrong usage, one in a file has a place.
+/// An unknown key is wrong usage on the command line, and has a line number in a file.
 fn unknown_keys(sandbox: &mut Sandbox) {
     changes_nothing(sandbox, |sandbox| {
         for (setting, word) in
@@ -35,12 +35,12 @@ fn unknown_keys(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-/// What is being edited now is nobody's to remove.
+/// A file that is being edited is not removed.
 fn an_edit_that_was_killed_is_tidied_up(sandbox: &mut Sandbox) {
     idle(sandbox, "create", "box");
-    let folder = sandbox.root().join("guests/box");
+    let directory = sandbox.root().join("guests/box");
     let drafts = || {
-        let entries = std::fs::read_dir(&folder).expect("the guest's folder").flatten();
+        let entries = std::fs::read_dir(&directory).expect("the guest's directory").flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.filter(|name| name.starts_with("edit-")).collect::<Vec<_>>()
     };
@@ -52,7 +52,7 @@ fn an_edit_that_was_killed_is_tidied_up(sandbox: &mut Sandbox) {
     let killed = edit("kill -9 $PPID; :");
     assert_eq!(killed.code(), 137, "{killed}");
     assert_eq!(drafts().len(), 1, "its draft is left");
-    std::fs::write(folder.join("edit-1.toml"), "").expect("the draft of a process that runs");
+    std::fs::write(directory.join("edit-1.toml"), "").expect("the draft of a process that runs");
     assert_eq!(edit(":").ok().stderr, "nothing changed\n");
     assert_eq!(drafts(), ["edit-1.toml"]);
     sandbox.holm(&["rm", "box"]).ok();
@@ -109,7 +109,7 @@ fn nonsense_while_the_guest_runs(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "--all"]).ok();
 }
 
-/// Times that a host with another clock has written.
+/// Times written by a host whose clock was wrong.
 fn a_clock_that_jumped(sandbox: &mut Sandbox) {
     idle(sandbox, "launch", "box");
     sandbox.holm(&["stop", "box"]).ok();

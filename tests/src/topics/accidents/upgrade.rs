@@ -1,4 +1,4 @@
-//! Another Holm in the place of the one that runs.
+//! Holm is upgraded while it runs.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[test!(during_a_start).bases(&["busybox"])];
 
-/// The guest's monitor executes the program of that path when the guest ends.
+/// The monitor executes the program at the path of the `holm` that started the guest.
 fn during_a_start(sandbox: &mut Sandbox) {
     let (path, new) = (sandbox.root().join("holm"), sandbox.root().join("holm.new"));
     std::fs::copy(&sandbox.options.faulty, &path).expect("a copy");

@@ -17,14 +17,14 @@ pub const TESTS: &[Test] = &[
     test!(holes_cost_neither_memory_nor_time),
     test!(archives_that_are_damaged),
     test!(what_looks_like_an_escape_stays_inside),
-    test!(folders_that_are_refused),
+    test!(directories_that_are_refused),
     test!(what_is_no_source),
     test!(a_base_commands_no_terminal),
 ];
 
 fn a_base_commands_no_terminal(sandbox: &mut Sandbox) {
     let tree = work(sandbox).join("tree");
-    fs::create_dir_all(tree.join("etc")).expect("a folder");
+    fs::create_dir_all(tree.join("etc")).expect("a directory");
     let name = "PRETTY_NAME=\"Fine\x1b[2J\x1b]0;title\x07 OS\"\n";
     fs::write(tree.join("etc/os-release"), name).expect("a file");
     let source = tree.to_string_lossy();
@@ -259,7 +259,7 @@ fn what_looks_like_an_escape_stays_inside(sandbox: &mut Sandbox) {
     });
 }
 
-fn folders_that_are_refused(sandbox: &mut Sandbox) {
+fn directories_that_are_refused(sandbox: &mut Sandbox) {
     let refuse = |what: &str, make: &dyn Fn(&Path), words: &[&str]| {
         let dir = work(sandbox).join(what);
         fs::create_dir_all(dir.join("below")).unwrap();

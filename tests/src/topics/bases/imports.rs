@@ -1,4 +1,4 @@
-//! Bases in use, imports that meet, that are killed, that fill the disk.
+//! Imports at the same time, killed imports, full disks.
 
 use std::fs;
 use std::io::Write;
@@ -24,8 +24,8 @@ pub const TESTS: &[Test] = &[
     test!(program_missing),
 ];
 
-/// A folder with a file of each of `contents`.
-pub fn folder(sandbox: &Sandbox, name: &str, contents: &[&str]) -> String {
+/// A directory with a file of each of `contents`.
+pub fn directory(sandbox: &Sandbox, name: &str, contents: &[&str]) -> String {
     let dir = work(sandbox).join(name);
     fs::create_dir(&dir).unwrap();
     for (n, content) in contents.iter().enumerate() {
@@ -35,8 +35,8 @@ pub fn folder(sandbox: &Sandbox, name: &str, contents: &[&str]) -> String {
 }
 
 fn removal_leaves_what_others_need(sandbox: &mut Sandbox) {
-    let one = folder(sandbox, "one", &["a", "b", "c"]);
-    let two = folder(sandbox, "two", &["b", "c", "d"]);
+    let one = directory(sandbox, "one", &["a", "b", "c"]);
+    let two = directory(sandbox, "two", &["b", "c", "d"]);
     sandbox.holm(&["base", "import", "one", &one]).ok();
     sandbox.holm(&["base", "import", "two", &two]).ok();
     assert_eq!(objects(sandbox.root()).len(), 4, "equal bodies are kept once");
@@ -48,7 +48,7 @@ fn removal_leaves_what_others_need(sandbox: &mut Sandbox) {
     sandbox.holm(&["base", "rm", "one"]).ok();
     assert_eq!(objects(sandbox.root()).len(), 3);
     assert_same(&list(Path::new(&two)), &view::with(sandbox.root(), "two", list));
-    // A name that is free again, and an object that is new again.
+    // The name and the objects are free again.
     sandbox.holm(&["base", "import", "one", &one]).ok();
     assert_same(&list(Path::new(&one)), &view::with(sandbox.root(), "one", list));
     sandbox.holm(&["base", "rm", "one", "two"]).ok();
@@ -59,8 +59,8 @@ fn imports_at_once(sandbox: &mut Sandbox) {
     let source = work(sandbox).join("odd");
     odd::make(&source);
     let path = source.to_str().unwrap();
-    // Another base comes and goes, so that objects are collected all the time.
-    let other = folder(sandbox, "other", &["x", "y"]);
+    // Another base is imported and removed, so that objects are collected all the time.
+    let other = directory(sandbox, "other", &["x", "y"]);
     let (shared, names) = (&*sandbox, ["a", "b", "c"]);
     thread::scope(|scope| {
         for name in names {
@@ -83,7 +83,7 @@ fn imports_at_once(sandbox: &mut Sandbox) {
 }
 
 fn imports_of_one_name_at_once(sandbox: &mut Sandbox) {
-    let sources = [folder(sandbox, "one", &["a", "b"]), folder(sandbox, "two", &["b", "c"])];
+    let sources = [directory(sandbox, "one", &["a", "b"]), directory(sandbox, "two", &["b", "c"])];
     let shared = &*sandbox;
     let outcomes = thread::scope(|scope| {
         let import = |source| scope.spawn(move || shared.holm(&["base", "import", "same", source]));
@@ -99,15 +99,15 @@ fn imports_of_one_name_at_once(sandbox: &mut Sandbox) {
     assert_eq!(objects(sandbox.root()), [""; 0], "what the loser stored goes too");
 }
 
-/// An import of which half has come, and the other half.
+/// An import that has read half of its archive, and the other half.
 struct Half {
     child: Child,
     rest: Vec<u8>,
 }
 
-/// An import from a pipe that has given a part of an archive and then no more.
+/// Starts an import from a pipe that gives only half of an archive.
 fn half_an_import(sandbox: &Sandbox) -> Half {
-    let source = folder(sandbox, "half", &["a", "b", "c"]);
+    let source = directory(sandbox, "half", &["a", "b", "c"]);
     let mut tar = std::process::Command::new("tar");
     let mut tar = tar.args(["-c", "-C", &source, "."]).output().unwrap().stdout;
     let mut command = sandbox.command();
@@ -121,10 +121,10 @@ fn half_an_import(sandbox: &Sandbox) -> Half {
     Half { child, rest }
 }
 
-/// Only its last step fails: what it has stored by then goes as well.
+/// Only the last step fails: what the import has stored is removed.
 fn a_name_taken_during_an_import(sandbox: &mut Sandbox) {
     let Half { mut child, rest } = half_an_import(sandbox);
-    let other = folder(sandbox, "other", &["x"]);
+    let other = directory(sandbox, "other", &["x"]);
     sandbox.holm(&["base", "import", "half", &other]).ok();
     child.stdin.take().unwrap().write_all(&rest).unwrap();
     let outcome = child.wait_with_output().unwrap();
@@ -189,7 +189,7 @@ fn disk_full(sandbox: &mut Sandbox) {
 }
 
 fn program_missing(sandbox: &mut Sandbox) {
-    // Beside a copy of holm there is no holm-import.
+    // There is no holm-import beside a copy of holm.
     let copy = work(sandbox).join("holm");
     fs::copy(&sandbox.options.holm, &copy).unwrap();
     let mut alone = std::process::Command::new(&copy);

@@ -1,4 +1,4 @@
-//! What a base keeps of its source: everything.
+//! A base preserves everything of its source.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(a_folder),
+    test!(a_directory),
     test!(tars),
     test!(tar_on_standard_input),
     test!(holes_in_every_kind_of_tar),
@@ -34,7 +34,7 @@ fn expected(source: &Path) -> Listing {
     listing
 }
 
-fn a_folder(sandbox: &mut Sandbox) {
+fn a_directory(sandbox: &mut Sandbox) {
     let source = work(sandbox).join("odd");
     odd::make(&source);
     sandbox.holm(&["base", "import", "odd", source.to_str().unwrap()]).ok();
@@ -174,7 +174,7 @@ fn a_file_above_4_gib(sandbox: &mut Sandbox) {
     assert!(used < 1 << 20, "{used} bytes for three pieces");
 }
 
-/// What is mounted in the source is somebody else's; the folder below it is not seen either.
+/// Filesystems mounted in the source are not imported; their mount points are empty directories.
 fn mountpoints_are_empty(sandbox: &mut Sandbox) {
     let source = work(sandbox).join("tree");
     fs::create_dir_all(source.join("mounted")).unwrap();

@@ -1,4 +1,4 @@
-//! All that can be seen of a tree, to compare two of them.
+//! Everything that can be seen of a tree, to compare two trees.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! The mirror that `--mirror` names is asked, and no other.
+//! Packages come from the mirror that `--mirror` names, and from no other.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[test!(the_named_mirror_is_asked)];
 
-/// A web server on loopback that has nothing; its port, and the first line of each request.
+/// A web server on loopback without any file: its port, and the first line of each request.
 fn empty_mirror() -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -33,9 +33,9 @@ fn empty_mirror() -> (u16, Receiver<String>) {
 fn the_named_mirror_is_asked(sandbox: &mut Sandbox) {
     let (port, requests) = empty_mirror();
     let mirror = format!("http://127.0.0.1:{port}/of/mine");
-    let words = ["base", "import", "deb", "debootstrap:trixie", "--mirror", &mirror];
+    let args = ["base", "import", "deb", "debootstrap:trixie", "--mirror", &mirror];
     // The whole reason comes from apt, which names what it asked.
-    sandbox.holm(&words).refused(&["deb", &mirror, "does not have a Release file"]);
+    sandbox.holm(&args).refused(&["deb", &mirror, "does not have a Release file"]);
     let asked: Vec<String> = requests.try_iter().collect();
     assert!(asked.iter().any(|line| line.starts_with("GET /of/mine/dists/trixie/")), "{asked:?}");
     assert_eq!(sandbox.holm(&["base", "ls", "--json"]).ok().stdout.trim(), "[]");

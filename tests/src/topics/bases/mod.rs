@@ -20,10 +20,10 @@ pub fn tests() -> Vec<Test> {
     [kept::TESTS, hostile::TESTS, mirror::TESTS, imports::TESTS, pinned::TESTS].concat()
 }
 
-/// A folder beside the sandbox's root for what a test imports; gone with the root.
+/// A directory in the sandbox's root for what a test imports.
 fn work(sandbox: &Sandbox) -> std::path::PathBuf {
     let dir = sandbox.root().join("work");
-    std::fs::create_dir_all(&dir).expect("a folder in the sandbox");
+    std::fs::create_dir_all(&dir).expect("a directory in the sandbox");
     dir
 }
 
@@ -35,17 +35,17 @@ fn tool(sandbox: &Sandbox, program: &str, args: &[&str]) {
 
 /// Objects in the sandbox's own store.
 fn objects(root: &Path) -> Vec<String> {
-    let folders = std::fs::read_dir(root.join("objects")).expect("the store");
+    let directories = std::fs::read_dir(root.join("objects")).expect("the store");
     let mut all = Vec::new();
-    for folder in folders.flatten().filter(|f| f.path().is_dir()) {
-        let entries = std::fs::read_dir(folder.path()).expect("a folder of the store");
+    for directory in directories.flatten().filter(|f| f.path().is_dir()) {
+        let entries = std::fs::read_dir(directory.path()).expect("a directory of the store");
         all.extend(entries.flatten().map(|e| e.path().display().to_string()));
     }
     all.sort();
     all
 }
 
-/// Folders of imports that go on, or did when they were killed.
+/// Directories of imports that run, or were killed.
 fn stages(root: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(root.join("bases")).into_iter().flatten().flatten();
     entries

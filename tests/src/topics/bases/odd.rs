@@ -1,4 +1,4 @@
-//! A tree with everything that is hard to keep.
+//! A tree with everything that is hard to preserve.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -24,7 +24,7 @@ const ACL: [u8; 44] = [
     32, 0, 0, 0, 255, 255, 255, 255,
 ];
 
-/// Makes the tree in the new folder `root`.
+/// Makes the tree in the new directory `root`.
 pub fn make(root: &Path) {
     fs::create_dir(root).unwrap();
     sizes(root);
@@ -117,7 +117,7 @@ fn attributes(root: &Path) {
     set("user", "user.binary", b"\0\xff\n=7");
     set("user", "user.long", &[b'v'; 1000]);
     set("user", "trusted.other", b"kept");
-    set(".", "user.folder", b"f");
+    set(".", "user.directory", b"f");
     set("acl", "system.posix_acl_access", &ACL);
     set(".", "system.posix_acl_default", &ACL);
     set("capable", "security.capability", &CAPABILITY);
@@ -155,10 +155,10 @@ fn owners_and_times(root: &Path) {
         fs::write(&path, "").unwrap();
         lchown(&path, Some(uid), Some(gid)).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-        let folder = dir.join(format!("folder {n}"));
-        fs::create_dir(&folder).unwrap();
-        lchown(&folder, Some(uid), Some(gid)).unwrap();
-        fs::set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
+        let directory = dir.join(format!("directory {n}"));
+        fs::create_dir(&directory).unwrap();
+        lchown(&directory, Some(uid), Some(gid)).unwrap();
+        fs::set_permissions(&directory, Permissions::from_mode(mode)).unwrap();
     }
     symlink("x", dir.join("link")).unwrap();
     lchown(dir.join("link"), Some(7), Some(8)).unwrap();

@@ -1,4 +1,4 @@
-//! A base that a guest needs stays, whatever its settings say by now and whatever else goes on.
+//! A base that a guest needs cannot be removed.
 
 use crate::topics::accidents::races::{ROUNDS, both};
 use std::fs;
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::imports::folder;
+use super::imports::directory;
 use super::objects;
 use crate::guest::exec;
 use crate::process::{Stopped, is_stopped};
@@ -17,14 +17,14 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(stays_under_a_guest_that_has_another_next),
     test!(stays_while_a_rename_goes_on),
-    test!(is_held_though_another_had_its_name),
+    test!(is_pinned_by_the_name_at_its_start),
     test!(one_in_use_stays),
     test!(a_base_in_use_stays),
     test!(create_against_rm_of_the_base),
     test!(set_against_rm_of_the_base),
 ];
 
-/// What the guest has not opened yet is opened in the base's objects only then.
+/// A running guest still opens files of the base that it was started on.
 fn stays_under_a_guest_that_has_another_next(sandbox: &mut Sandbox) {
     let text = "not opened before\n".repeat(1000);
     let source = system(sandbox, |dir| {
@@ -45,7 +45,7 @@ fn stays_under_a_guest_that_has_another_next(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }
 
-/// A command that waits for a lock, or is done; a test that fails leaves none.
+/// A command that waits for a lock, or has ended; killed when dropped.
 struct Waiting(Child);
 
 impl Waiting {
@@ -79,7 +79,7 @@ fn go_on(at: Pid) {
     kill_process(at, Signal::CONT).expect("it stands still");
 }
 
-/// A look at all guests must not miss the one that changes its name meanwhile.
+/// A guest that is being renamed is not overlooked.
 fn stays_while_a_rename_goes_on(sandbox: &mut Sandbox) {
     let source = system(sandbox, |_| {});
     sandbox.holm(&["base", "import", "own", &source]).ok();
@@ -95,8 +95,8 @@ fn stays_while_a_rename_goes_on(sandbox: &mut Sandbox) {
     sandbox.holm(&["base", "rm", "own"]).ok();
 }
 
-/// While a run waits for the removal of its base, another base gets the name: that is the one it needs.
-fn is_held_though_another_had_its_name(sandbox: &mut Sandbox) {
+/// While a run waits for the removal of its base another base gets the name: the run pins that one.
+fn is_pinned_by_the_name_at_its_start(sandbox: &mut Sandbox) {
     let source = system(sandbox, |_| {});
     sandbox.holm(&["base", "import", "own", &source]).ok();
     let mut rm = Stopped::new(sandbox, &["base", "rm", "own"], "base-guests");
@@ -119,7 +119,7 @@ fn is_held_though_another_had_its_name(sandbox: &mut Sandbox) {
 }
 
 fn one_in_use_stays(sandbox: &mut Sandbox) {
-    let source = folder(sandbox, "tree", &["a", "b"]);
+    let source = directory(sandbox, "tree", &["a", "b"]);
     sandbox.holm(&["base", "import", "tree", &source]).ok();
     for guest in ["web", "db"] {
         let dir = sandbox.root().join("guests").join(guest);
@@ -143,8 +143,8 @@ fn one_in_use_stays(sandbox: &mut Sandbox) {
 fn a_base_in_use_stays(sandbox: &mut Sandbox) {
     let source = system(sandbox, |_| {});
     sandbox.holm(&["base", "import", "own", &source]).ok();
-    let words = ["launch", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "1000"];
-    sandbox.holm(&words).ok();
+    let args = ["launch", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "1000"];
+    sandbox.holm(&args).ok();
     sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "guest box"]);
     sandbox.holm(&["base", "import", "own", &source]).refused(&["own", "exists already"]);
     exec(sandbox, "box", "test -x /bin/busybox").ok();
@@ -159,10 +159,10 @@ fn create_against_rm_of_the_base(sandbox: &mut Sandbox) {
     let source = system(sandbox, |_| {});
     for _ in 0..ROUNDS {
         sandbox.holm(&["base", "import", "own", &source]).ok();
-        let words = ["create", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "1000"];
-        let [create, rm] = both(sandbox, &words, &["base", "rm", "own"]);
+        let args = ["create", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "1000"];
+        let [create, rm] = both(sandbox, &args, &["base", "rm", "own"]);
         if create.status.success() {
-            // Either `create` was still at it, or the guest stood already.
+            // `create` had pinned it, or the guest existed already.
             rm.refused(&["base own", "is used by", "guest"]);
             sandbox.holm(&["start", "box"]).ok();
             sandbox.holm(&["rm", "--force", "box"]).ok();
@@ -174,7 +174,7 @@ fn create_against_rm_of_the_base(sandbox: &mut Sandbox) {
     }
 }
 
-/// The new base stands in no guest.toml yet.
+/// No guest.toml names the new base yet.
 fn set_against_rm_of_the_base(sandbox: &mut Sandbox) {
     let source = system(sandbox, |_| {});
     for base in ["one", "two"] {

@@ -1,4 +1,4 @@
-//! A group of cgroups for one test, and workers inside a guest's cgroups.
+//! A cgroup for one test, and worker processes in a guest's cgroups.
 
 use holm::cgroup::{Controller, GuestCgroup, Layout, Limits, PoolCgroup};
 use std::fs;
@@ -9,14 +9,14 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// More than anything here takes on an emulated machine.
+/// Time limit, also on an emulated machine.
 pub const SOON: Duration = Duration::from_mins(1);
 /// Guest root on the host.
 pub const OWNER: (u32, u32) = (400_000, 500_000);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Removed with all in it, whatever happens.
+/// Removed with everything in it when dropped.
 pub struct Group {
     pub cgroup: PoolCgroup,
     pub name: String,
@@ -134,7 +134,7 @@ impl Worker {
         line.unwrap_or_default().trim().to_owned()
     }
 
-    /// Whether it is still there.
+    /// Whether it still runs.
     pub fn alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
@@ -147,7 +147,7 @@ impl Drop for Worker {
     }
 }
 
-/// Waits until something is so; panics with `what` if it does not come to be.
+/// Waits until `so`; panics with `what` after the time limit.
 #[track_caller]
 pub fn until(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + SOON;

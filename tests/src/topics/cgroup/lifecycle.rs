@@ -1,4 +1,5 @@
-//! Made, frozen, killed, removed; with whatever a hostile guest leaves in there.
+//! A guest's cgroups are made, frozen, killed and removed, with whatever a hostile guest leaves in
+//! them.
 
 use super::group::{Group, OWNER, SOON, Worker, until};
 use crate::sandbox::Sandbox;
@@ -83,7 +84,7 @@ fn created_again(_: &mut Sandbox) {
     let group = Group::new();
     let limits = Limits { pids: Some(20), ..Limits::default() };
     drop(group.create(&limits));
-    // A start that was killed left it; its limit must not be found again.
+    // A killed start left it; its limit must not be kept.
     let cgroup = group.create(&Limits::default());
     assert!(group.v1_dirs().is_empty());
     let mut worker = Worker::start(&cgroup, "read");
@@ -128,7 +129,7 @@ fn killed_while_forking_and_frozen(_: &mut Sandbox) {
     assert!(group.v1_dirs().is_empty());
 }
 
-/// The kernel does not tell those who wait of a group that was removed within 10 ms of its last event.
+/// The kernel sends no event for a cgroup that is removed within 10 ms of the last one.
 fn removed_while_it_is_waited_for(_: &mut Sandbox) {
     let group = Group::new();
     for _ in 0..20 {

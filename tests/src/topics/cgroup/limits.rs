@@ -1,4 +1,4 @@
-//! Each limit is set and seen to bite.
+//! Each limit is set, changed while a guest runs, and seen to be enforced.
 
 use super::group::{Group, Worker, until};
 use crate::sandbox::Sandbox;
@@ -65,7 +65,8 @@ fn cpu_cap_throttles(_: &mut Sandbox) {
             .any(|line| line.strip_prefix("nr_throttled ").is_some_and(|count| count != "0"))
     };
     until("it is throttled", throttled);
-    // 50 ms of time used take 400 ms at least at a tenth of a CPU; never less, however slow the machine.
+    // 50 ms of time used take 400 ms at least at a tenth of a CPU; never less, however slow the
+    // machine.
     let (begin, used) = (std::time::Instant::now(), cgroup.usage().unwrap().cpu_usec);
     until("it used 50 ms", || cgroup.usage().unwrap().cpu_usec >= used + 50_000);
     assert!(begin.elapsed().as_millis() >= 200, "{:?} for 50 ms", begin.elapsed());
@@ -94,7 +95,8 @@ fn memory_kills_inside_only(_: &mut Sandbox) {
         group.create(&Limits { memory: Some(32 << 20), swap: Some(0), ..Limits::default() });
     let mut outside = Command::new("sleep").arg("1000").spawn().unwrap();
     assert_eq!(cgroup.oom_kills().unwrap(), 0);
-    // The kernel takes the largest, which is the hog's tail when it counts well, and not the shell in any case.
+    // The kernel takes the largest, which is the hog's tail when it counts well, and not the shell
+    // in any case.
     let adjust = |by| format!("echo {by} >/proc/self/oom_score_adj");
     let script = format!("{}; n=$({}; {HOG}); echo got $n; read", adjust(-900), adjust(0));
     let mut worker = Worker::start(&cgroup, &script);
@@ -153,7 +155,7 @@ fn refused_with_a_reason(_: &mut Sandbox) {
 fn given_to_a_running_guest(_: &mut Sandbox) {
     let group = Group::new();
     let cgroup = group.create(&Limits::default());
-    // Twenty processes that do nothing but end and begin again.
+    // Twenty processes that only fork.
     let script = "for i in {1..20}; do (while :; do (:); done) & done; read";
     let mut worker = Worker::start(&cgroup, script);
     until("they run", || cgroup.pids().unwrap().len() > 20);

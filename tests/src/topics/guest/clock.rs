@@ -1,4 +1,5 @@
-//! The host's clock is set while guests run. It is never set in earnest here: what Holm noted with it is changed instead.
+//! The host's clock is set while guests run. The tests do not set it: they change the times that
+//! Holm has recorded.
 
 use std::path::PathBuf;
 
@@ -15,19 +16,19 @@ pub const TESTS: &[Test] = &[
     test!(restarts_survive_a_set_clock).bases(&["busybox"]),
 ];
 
-/// So far the clock jumps, in seconds: a year, as when a machine without a battery hears the time.
+/// How far the clock jumps, in seconds: a year, as on a machine without a battery-backed clock.
 const JUMPS: [i64; 2] = [365 * 86400, -365 * 86400];
 
 fn shift(time: &mut Value, seconds: i64) {
     *time = (time.as_i64().expect("a time") + seconds).into();
 }
 
-/// The control group that bears what Holm knows of a running guest.
-fn state_folder(sandbox: &mut Sandbox, name: &str) -> PathBuf {
+/// The control group with the guest's run record.
+fn state_directory(sandbox: &mut Sandbox, name: &str) -> PathBuf {
     let end = format!("/holm-{}/{name}", sandbox.instance().expect("a number"));
     let bears = |path: &PathBuf| getxattr(path, "trusted.holm", &mut [0u8; 1 << 14]).is_ok();
-    let folders = host::cgroups().into_iter();
-    folders
+    let directories = host::cgroups().into_iter();
+    directories
         .filter(|path| path.to_string_lossy().ends_with(&end))
         .find(bears)
         .expect("a control group with a state")
@@ -35,15 +36,15 @@ fn state_folder(sandbox: &mut Sandbox, name: &str) -> PathBuf {
 
 fn ages_survive_a_set_clock(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
-    let folder = state_folder(sandbox, "box");
+    let directory = state_directory(sandbox, "box");
     let mut bytes = [0u8; 1 << 14];
-    let length = getxattr(&folder, "trusted.holm", &mut bytes).expect("a state");
+    let length = getxattr(&directory, "trusted.holm", &mut bytes).expect("a state");
     let noted: Value = serde_json::from_slice(&bytes[..length]).expect("JSON");
     for jump in JUMPS {
         let mut state = noted.clone();
-        // A clock set forward makes what was noted before look old.
+        // When the clock is set forward, earlier times look old.
         shift(&mut state["started"], -jump);
-        setxattr(&folder, "trusted.holm", state.to_string().as_bytes(), XattrFlags::REPLACE)
+        setxattr(&directory, "trusted.holm", state.to_string().as_bytes(), XattrFlags::REPLACE)
             .expect("a new state");
         let listed = sandbox.holm(&["ls"]).ok();
         assert!(listed.stdout.trim_end().ends_with(" s"), "up for a few seconds\n{listed}");
@@ -52,8 +53,8 @@ fn ages_survive_a_set_clock(sandbox: &mut Sandbox) {
 }
 
 fn restarts_survive_a_set_clock(sandbox: &mut Sandbox) {
-    let words = ["launch", "box", "--base", "busybox", "--net", "none", "--set", "restart=always"];
-    sandbox.holm(&[&words[..], &["--", "sh", "-c", "echo begin; exit 1"]].concat()).ok();
+    let args = ["launch", "box", "--base", "busybox", "--net", "none", "--set", "restart=always"];
+    sandbox.holm(&[&args[..], &["--", "sh", "-c", "echo begin; exit 1"]].concat()).ok();
     for jump in JUMPS {
         let pending = sandbox.wait_for("it waits to be started again", || {
             let status = status(sandbox, "box");
@@ -76,7 +77,7 @@ fn begun(sandbox: &Sandbox) -> usize {
     sandbox.holm(&["logs", "box"]).ok().stdout.matches("begin").count()
 }
 
-/// As Holm does it, whole or not at all.
+/// Replaces the file atomically, as Holm does.
 fn write_last(sandbox: &Sandbox, last: &Value) {
     let path = sandbox.root().join("guests/box/last");
     let new = path.with_extension("new");

@@ -1,4 +1,4 @@
-//! Commands in a guest: as whom, where and with what they run, and what reaches them.
+//! Commands in a guest: user, directory, environment, streams, signals and terminals.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -78,14 +78,14 @@ fn exec_names_what_it_cannot_do(sandbox: &mut Sandbox) {
     };
     said(&["--user", "joe", "true"], 125, "joe");
     said(&["--user", "daemon:wheel", "true"], 125, "daemon:wheel");
-    // No number leads beyond the guest's ids, the one that means nobody to the kernel included.
+    // No uid beyond the guest's id range, nor the one that the kernel reserves (-1).
     for number in ["65536", "1:65536", "4294967295", "4294967296", "-1"] {
         said(&[&format!("--user={number}"), "true"], 125, number);
     }
-    said(&["--cwd", "/no/folder", "true"], 125, "/no/folder");
+    said(&["--cwd", "/no/directory", "true"], 125, "/no/directory");
     said(&["/etc/passwd"], 126, "/etc/passwd");
     said(&["no-such-program"], 127, "no-such-program");
-    // Nor does what the guest writes.
+    // Not by way of the guest's own /etc/passwd either.
     exec(sandbox, "box", "echo huge:x:4294967295:root >>/etc/group").ok();
     assert_eq!(exec(sandbox, "box", "id -G").ok().stdout, "0\n");
     exec(sandbox, "box", "echo root:x:4294967295:0::/:/bin/sh >/etc/passwd").ok();
@@ -93,7 +93,7 @@ fn exec_names_what_it_cannot_do(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
 }
 
-/// A shell that says `up`, and ends with 9 when it gets the signal.
+/// A shell that prints `up`, and exits with 9 when it gets the signal.
 fn trapping(signal: &str) -> String {
     format!("trap 'echo got it; exit 9' {signal}; echo up; while :; do sleep 0.1; done")
 }
@@ -121,7 +121,8 @@ fn signals_reach_the_command(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
 }
 
-/// Starts `holm WORDS`, sends it `signal` when its command says `up`; returns its status, and what it says then.
+/// Starts `holm ARGS`, sends it `signal` when its command prints `up`; returns its status and the
+/// rest of its output.
 fn sent(sandbox: &Sandbox, words: &[&str], signal: Signal) -> (Option<i32>, String) {
     let mut holm = sandbox.command();
     let mut child = holm.args(words).stdout(Stdio::piped()).spawn().expect("holm starts");
@@ -141,7 +142,7 @@ fn on_a_terminal(sandbox: &Sandbox, words: &[&str]) -> Terminal {
     Terminal::start(&command)
 }
 
-/// The guest's terminal makes them signals, for the command and not for `holm`.
+/// The guest's terminal turns them into signals for the command, not for `holm`.
 fn keys_of_a_terminal_are_signals(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     for head in [&EXEC[..], &RUN] {
@@ -191,10 +192,10 @@ fn enter_is_a_login_that_follows_the_window(sandbox: &mut Sandbox) {
 
 fn keys_leave_the_console(sandbox: &mut Sandbox) {
     let script = "stty -echo; while read line; do echo got $line; done";
-    let words = ["launch", "box", "--base", "busybox", "--net", "none", "--", "sh", "-c", script];
-    sandbox.holm(&words).ok();
+    let args = ["launch", "box", "--base", "busybox", "--net", "none", "--", "sh", "-c", script];
+    sandbox.holm(&args).ok();
     let mut terminal = on_a_terminal(sandbox, &["console", "box"]);
-    // What is typed before it is connected may be lost.
+    // Keys that are typed before it is connected may be lost.
     sandbox.wait_for("the guest hears", || {
         terminal.type_in("key\r");
         terminal.text().contains("got key").then_some(())

@@ -1,4 +1,4 @@
-//! Made, started, used, stopped, removed.
+//! The life of a guest: create, start, use, stop, remove.
 
 use serde_json::Value;
 
@@ -16,13 +16,13 @@ pub const TESTS: &[Test] = &[
     test!(a_command_that_is_not_there).bases(&["busybox"]),
     test!(starts_answers_and_stops).bases(&["busybox"]),
     test!(signals_reach_process_1_and_kill_reaches_all).bases(&["busybox"]),
-    test!(a_run_hears_the_verbs).bases(&["busybox"]),
+    test!(a_run_can_be_controlled).bases(&["busybox"]),
     test!(its_name_follows_the_settings).bases(&["busybox"]),
     test!(ssh_keys_follow_the_settings).bases(&["busybox"]),
     test!(keeps_its_files_from_one_start_to_the_next).bases(&["busybox"]),
     test!(exec_waits_outside_until_the_mounts_are_the_guests).bases(&["busybox"]),
-    test!(owes_its_starter_nothing).bases(&["busybox"]),
-    test!(is_its_own_world).bases(&["busybox"]),
+    test!(inherits_nothing_from_its_starter).bases(&["busybox"]),
+    test!(has_namespaces_of_its_own).bases(&["busybox"]),
     test!(is_not_in_the_hosts_mounts).bases(&["busybox"]),
     test!(refusals_name_the_guest).bases(&["busybox"]),
     test!(several_start_and_stop_at_once).bases(&["busybox"]),
@@ -90,8 +90,8 @@ fn starts_answers_and_stops(sandbox: &mut Sandbox) {
 fn signals_reach_process_1_and_kill_reaches_all(sandbox: &mut Sandbox) {
     let script = "trap 'echo told' USR1; trap 'exit 5' TERM; (trap '' USR1; exec sleep 1000) & \
                   echo begin; while :; do sleep 0.05; done";
-    let words = ["launch", "box", "--base", "busybox", "--net", "none", "--", "sh", "-c", script];
-    sandbox.holm(&words).ok();
+    let args = ["launch", "box", "--base", "busybox", "--net", "none", "--", "sh", "-c", script];
+    sandbox.holm(&args).ok();
     let says = |word: &str| {
         let what = format!("the guest says {word}");
         sandbox
@@ -113,7 +113,7 @@ fn signals_reach_process_1_and_kill_reaches_all(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-fn a_run_hears_the_verbs(sandbox: &mut Sandbox) {
+fn a_run_can_be_controlled(sandbox: &mut Sandbox) {
     let start = |sandbox: &Sandbox, script: &str| {
         let words = ["--name", "once", "--", "sh", "-c", script];
         let mut command = sandbox.command();
@@ -211,8 +211,8 @@ fn keeps_its_files_from_one_start_to_the_next(sandbox: &mut Sandbox) {
     remove(sandbox, "other");
 }
 
-/// Namespaces, as a person would look at them.
-fn is_its_own_world(sandbox: &mut Sandbox) {
+/// Namespaces, as seen by commands inside.
+fn has_namespaces_of_its_own(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let outcome = exec(
         sandbox,
@@ -269,8 +269,8 @@ fn refusals_name_the_guest(sandbox: &mut Sandbox) {
 fn several_start_and_stop_at_once(sandbox: &mut Sandbox) {
     let names = ["a", "b", "c", "d"];
     for name in names {
-        let words = ["create", name, "--base", "busybox", "--net", "none", "--", "sleep", "100000"];
-        sandbox.holm(&words).ok();
+        let args = ["create", name, "--base", "busybox", "--net", "none", "--", "sleep", "100000"];
+        sandbox.holm(&args).ok();
     }
     sandbox.holm(&[&["start"][..], &names].concat()).ok();
     let listed = sandbox.holm(&["ls", "--json"]).ok().json();
@@ -291,8 +291,8 @@ fn several_start_and_stop_at_once(sandbox: &mut Sandbox) {
 fn autostart_follows_the_order(sandbox: &mut Sandbox) {
     for (name, autostart) in [("last", "9"), ("first", "2"), ("off", "false"), ("broken", "5")] {
         let key = format!("autostart={autostart}");
-        let words = ["create", name, "--base", "busybox", "--net", "none", "--set", &key, "--"];
-        sandbox.holm(&[&words[..], &["sleep", "100000"]].concat()).ok();
+        let args = ["create", name, "--base", "busybox", "--net", "none", "--set", &key, "--"];
+        sandbox.holm(&[&args[..], &["sleep", "100000"]].concat()).ok();
     }
     std::fs::write(sandbox.root().join("guests/broken/guest.toml"), "nonsense").unwrap();
     let outcome = sandbox.holm(&["start", "--autostart", "--json"]);
@@ -307,7 +307,7 @@ fn autostart_follows_the_order(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "--all"]).ok();
 }
 
-fn owes_its_starter_nothing(sandbox: &mut Sandbox) {
+fn inherits_nothing_from_its_starter(sandbox: &mut Sandbox) {
     let script =
         "umask 077; echo 300 > /proc/self/oom_score_adj; exec nice -n 5 taskset 1 \"$0\" \"$@\"";
     let mut starter = std::process::Command::new("sh");
@@ -323,7 +323,8 @@ fn owes_its_starter_nothing(sandbox: &mut Sandbox) {
         |text: &str| text.lines().find(|l| l.starts_with("Cpus_allowed_list")).map(str::to_owned);
     assert_eq!(cpus(&seen.stdout), cpus(&host), "{seen}");
 
-    // A command keeps what holds it back, and loses what favours it: niceness, policy, memory killer.
+    // A command keeps a lower priority of its caller, but not a higher one: niceness, policy, OOM
+    // score.
     let look = "cut -d' ' -f19,41 /proc/self/stat; cat /proc/self/oom_score_adj";
     // The tests may have been started with some niceness themselves.
     let own = rustix::process::getpriority_process(None).expect("a niceness");
@@ -342,10 +343,10 @@ fn owes_its_starter_nothing(sandbox: &mut Sandbox) {
     remove(sandbox, "g");
 }
 
-/// Until init has mounts of its own its mount namespace is the launcher's, with the host's root.
+/// Until init has its own mount namespace it shares the launcher's, with the host's root.
 fn exec_waits_outside_until_the_mounts_are_the_guests(sandbox: &mut Sandbox) {
-    let words = ["create", "g", "--base", "busybox", "--net", "none", "--", "/bin/sleep", "1000"];
-    sandbox.holm(&words).ok();
+    let args = ["create", "g", "--base", "busybox", "--net", "none", "--", "/bin/sleep", "1000"];
+    sandbox.holm(&args).ok();
     let mut command = sandbox.command_with_fault("HOLM_STOP_AT", "root");
     let mut start = command.args(["start", "g"]).spawn().expect("holm");
     let launcher = sandbox.wait_for("the launcher stops itself", || {

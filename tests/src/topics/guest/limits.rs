@@ -1,4 +1,4 @@
-//! Each limit is set, and seen to bite.
+//! Each limit is set and seen to be enforced.
 
 use crate::guest::{exec, launch_idle, remove, status};
 use crate::sandbox::Sandbox;
@@ -17,7 +17,7 @@ pub const TESTS: &[Test] = &[
 
 /// Settings that bind the probe into a guest.
 fn probe(sandbox: &Sandbox) -> String {
-    format!("{}:/probe:ro", sandbox.probe_folder().display())
+    format!("{}:/probe:ro", sandbox.probe_directory().display())
 }
 
 fn memory_kills_inside_only(sandbox: &mut Sandbox) {
@@ -45,10 +45,10 @@ fn memory_kills_inside_only(sandbox: &mut Sandbox) {
 
 fn pids_stop_a_fork_bomb(sandbox: &mut Sandbox) {
     let mount = probe(sandbox);
-    let words =
+    let args =
         ["run", "--base", "busybox", "--net", "none", "-v", &mount, "--set", "pids.limit=20"];
     let outcome =
-        sandbox.holm(&[&words[..], &["--", "/probe/holm-probe", "forks", "100"]].concat()).ok();
+        sandbox.holm(&[&args[..], &["--", "/probe/holm-probe", "forks", "100"]].concat()).ok();
     let forks: u32 = outcome
         .stdout
         .split(' ')
@@ -60,9 +60,9 @@ fn pids_stop_a_fork_bomb(sandbox: &mut Sandbox) {
 
 fn cpu_cap_slows(sandbox: &mut Sandbox) {
     let mount = probe(sandbox);
-    let words = ["run", "--base", "busybox", "--net", "none", "-v", &mount, "--cpu", "0.25"];
+    let args = ["run", "--base", "busybox", "--net", "none", "-v", &mount, "--cpu", "0.25"];
     let outcome =
-        sandbox.holm(&[&words[..], &["--", "/probe/holm-probe", "cpu", "2"]].concat()).ok();
+        sandbox.holm(&[&args[..], &["--", "/probe/holm-probe", "cpu", "2"]].concat()).ok();
     let got: f64 = outcome
         .stdout
         .split(' ')
@@ -74,19 +74,19 @@ fn cpu_cap_slows(sandbox: &mut Sandbox) {
 }
 
 fn cpu_set_pins(sandbox: &mut Sandbox) {
-    let words =
+    let args =
         ["run", "--base", "busybox", "--net", "none", "--set", "cpu.set=0", "--", "sh", "-c"];
     let outcome = sandbox
-        .holm(&[&words[..], &["nproc; grep Cpus_allowed_list /proc/self/status"]].concat())
+        .holm(&[&args[..], &["nproc; grep Cpus_allowed_list /proc/self/status"]].concat())
         .ok();
     assert_eq!(outcome.stdout, "1\nCpus_allowed_list:\t0\n", "{outcome}");
 }
 
 fn shm_is_bounded(sandbox: &mut Sandbox) {
-    let words =
+    let args =
         ["run", "--base", "busybox", "--net", "none", "--set", "memory.shm=4M", "--", "sh", "-c"];
     let script = "dd if=/dev/zero of=/dev/shm/x bs=1M count=16 2>/dev/null; stat -c %s /dev/shm/x";
-    let outcome = sandbox.holm(&[&words[..], &[script]].concat()).ok();
+    let outcome = sandbox.holm(&[&args[..], &[script]].concat()).ok();
     assert_eq!(outcome.stdout.trim(), "4194304", "{outcome}");
 }
 
@@ -107,8 +107,8 @@ fn a_refused_change_changes_nothing(sandbox: &mut Sandbox) {
     let mount = probe(sandbox);
     let holds =
         "x=$(head -c 40000000 /dev/zero | tr '\\0' x); echo holds; while :; do sleep 1; done";
-    let words = ["launch", "box", "--base", "busybox", "--net", "none", "-v", &mount];
-    sandbox.holm(&[&words[..], &["--", "sh", "-c", holds]].concat()).ok();
+    let args = ["launch", "box", "--base", "busybox", "--net", "none", "-v", &mount];
+    sandbox.holm(&[&args[..], &["--", "sh", "-c", holds]].concat()).ok();
     sandbox.wait_for("it holds memory", || {
         sandbox.holm(&["logs", "box"]).stdout.contains("holds").then_some(())
     });

@@ -1,4 +1,4 @@
-//! What of the host's a guest is given: folders, files and devices, with their owners.
+//! Directories, files and devices of the host in a guest, with their owners.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -11,16 +11,16 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(owners_are_the_same_on_both_sides).bases(&["busybox"]),
     test!(files_can_be_bound_and_read_only_holds).bases(&["busybox"]),
-    test!(a_bound_folder_gives_no_rights).bases(&["busybox"]),
+    test!(a_bound_directory_gives_no_rights).bases(&["busybox"]),
     test!(sources_that_cannot_be_bound_are_named).bases(&["busybox"]),
     test!(devices_are_given_by_name).bases(&["busybox"]),
 ];
 
-/// A folder for the guest, on the disk that the root is on.
-fn folder(sandbox: &Sandbox, name: &str) -> PathBuf {
-    let folder = sandbox.root().join(name);
-    fs::create_dir_all(&folder).expect("a folder");
-    folder
+/// A directory for the guest, on the disk that the root is on.
+fn directory(sandbox: &Sandbox, name: &str) -> PathBuf {
+    let directory = sandbox.root().join(name);
+    fs::create_dir_all(&directory).expect("a directory");
+    directory
 }
 
 fn bind(source: &Path, target: &str) -> String {
@@ -34,12 +34,12 @@ fn host_side(path: &Path) -> (u32, u32, u32) {
 }
 
 fn owners_are_the_same_on_both_sides(sandbox: &mut Sandbox) {
-    let data = folder(sandbox, "data");
+    let data = directory(sandbox, "data");
     for (name, uid, gid) in [("roots", 0, 0), ("theirs", 33, 34), ("last", 65534, 65534)] {
         fs::write(data.join(name), "from the host\n").unwrap();
         chown(data.join(name), Some(uid), Some(gid)).unwrap();
     }
-    // Beyond what a guest has: nobody inside.
+    // Outside the guest's id range: nobody inside.
     fs::write(data.join("beyond"), "").unwrap();
     chown(data.join("beyond"), Some(70000), Some(70000)).unwrap();
     fs::create_dir(data.join("open")).unwrap();
@@ -70,16 +70,16 @@ fn owners_are_the_same_on_both_sides(sandbox: &mut Sandbox) {
     assert_eq!(fs::read_to_string(data.join("open/mine")).unwrap(), "own\n");
 
     // Another guest, with other ids on the host, sees the same owners.
-    let words = ["run", "--base", "busybox", "--net", "none", "-v", &bind(&data, "/data"), "--"];
+    let args = ["run", "--base", "busybox", "--net", "none", "-v", &bind(&data, "/data"), "--"];
     let look = ["sh", "-c", "stat -c %u:%g /data/made /data/open/mine; echo more >>/data/made"];
-    let seen = sandbox.holm(&[&words[..], &look].concat()).ok();
+    let seen = sandbox.holm(&[&args[..], &look].concat()).ok();
     assert_eq!(seen.stdout, "0:0\n1000:1001\n", "{seen}");
     assert_eq!(exec(sandbox, "box", "cat /srv/data/made").ok().stdout, "new\nmore\n");
     remove(sandbox, "box");
 }
 
 fn files_can_be_bound_and_read_only_holds(sandbox: &mut Sandbox) {
-    let data = folder(sandbox, "data");
+    let data = directory(sandbox, "data");
     fs::write(data.join("one"), "one\n").unwrap();
     launch_idle(sandbox, "box", &["-v", &bind(&data.join("one"), "/etc/one")]);
     exec(sandbox, "box", "echo two >>/etc/one").ok();
@@ -97,9 +97,9 @@ fn files_can_be_bound_and_read_only_holds(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
 }
 
-/// Neither setuid programs nor devices work in it, whoever put them there.
-fn a_bound_folder_gives_no_rights(sandbox: &mut Sandbox) {
-    let data = folder(sandbox, "data");
+/// Setuid programs and device nodes in it do not work.
+fn a_bound_directory_gives_no_rights(sandbox: &mut Sandbox) {
+    let data = directory(sandbox, "data");
     let status =
         std::process::Command::new("mknod").arg(data.join("null")).args(["c", "1", "3"]).status();
     assert!(status.is_ok_and(|status| status.success()), "the host can make a node");
@@ -108,13 +108,13 @@ fn a_bound_folder_gives_no_rights(sandbox: &mut Sandbox) {
     exec(sandbox, "box", script).ok();
     let su = sandbox.holm(&["exec", "--user", "1000", "box", "/data/su", "-c", "id"]);
     assert!(su.code() != 0 && su.stderr.contains("must be suid"), "{su}");
-    // On the host it is root's: docs/guests.md says what to do about that.
+    // Its owner on the host is root: see docs/guests.md.
     assert_eq!(host_side(&data.join("su")), (0, 0, 0o4755));
     remove(sandbox, "box");
 }
 
 fn sources_that_cannot_be_bound_are_named(sandbox: &mut Sandbox) {
-    let data = folder(sandbox, "data");
+    let data = directory(sandbox, "data");
     symlink(&data, sandbox.root().join("link")).unwrap();
     fs::create_dir(data.join("sub")).unwrap();
     for (source, words) in [

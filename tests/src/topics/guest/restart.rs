@@ -13,8 +13,8 @@ pub const TESTS: &[Test] = &[
 
 fn launch(sandbox: &Sandbox, policy: &str, script: &str) {
     let policy = format!("restart={policy}");
-    let words = ["launch", "box", "--base", "busybox", "--net", "none", "--set", &policy, "--"];
-    sandbox.holm(&[&words[..], &["sh", "-c", script]].concat()).ok();
+    let args = ["launch", "box", "--base", "busybox", "--net", "none", "--set", &policy, "--"];
+    sandbox.holm(&[&args[..], &["sh", "-c", script]].concat()).ok();
 }
 
 fn begun(sandbox: &Sandbox) -> usize {
@@ -25,8 +25,8 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs())
 }
 
-/// Each end is noted after the start before it and before it is seen here; the next start is planned exactly the wait
-/// later.
+/// Each end is recorded after the previous start and before it is seen here; the next start is
+/// planned exactly the wait later.
 fn on_failure_waits_twice_as_long_each_time(sandbox: &mut Sandbox) {
     let (mut restarts, mut started) = (0, now());
     launch(sandbox, "on-failure", "echo begin; exit 1");
@@ -47,7 +47,7 @@ fn on_failure_waits_twice_as_long_each_time(sandbox: &mut Sandbox) {
         started = pending;
     }
     assert!(begun(sandbox) >= 3);
-    // A word of a person's ends it.
+    // `stop` cancels the pending restart.
     sandbox.holm(&["stop", "box"]);
     let stopped = status(sandbox, "box");
     assert_eq!(stopped["status"], "stopped", "{stopped}");

@@ -1,4 +1,4 @@
-//! Programs that give their users more rights: setuid, file capabilities, ping.
+//! Programs with more privileges than their users: setuid, file capabilities, ping.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -21,7 +21,8 @@ fn as_user(sandbox: &Sandbox, words: &[&str]) -> Outcome {
     sandbox.holm(&[&["exec", "--user", "1000", "box", "--"], words].concat())
 }
 
-/// `cap_chown+ep`, as capability files hold it since Linux 2.6.24 (revision 2, with the bit that makes it effective).
+/// `cap_chown+ep`, as capability files hold it since Linux 2.6.24 (revision 2, with the bit that
+/// makes it effective).
 fn chown_capability() -> Vec<u8> {
     [0x0200_0001_u32, 1 << 0, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect()
 }
@@ -30,8 +31,8 @@ fn chown_capability() -> Vec<u8> {
 fn make_tree(tree: &Path) {
     let busybox = ["/bin/busybox", "/usr/bin/busybox"];
     let busybox = busybox.into_iter().find(|path| Path::new(path).exists()).expect("busybox");
-    for folder in ["bin", "dev", "etc", "proc", "root", "run", "sys", "tmp"] {
-        fs::create_dir_all(tree.join(folder)).unwrap();
+    for directory in ["bin", "dev", "etc", "proc", "root", "run", "sys", "tmp"] {
+        fs::create_dir_all(tree.join(directory)).unwrap();
     }
     fs::set_permissions(tree.join("tmp"), Permissions::from_mode(0o1777)).unwrap();
     for (name, mode) in [("busybox", 0o755), ("su", 0o4755), ("busybox-chown", 0o755)] {
@@ -54,8 +55,8 @@ fn setuid_and_file_capabilities_of_a_base_work(sandbox: &mut Sandbox) {
     let tree = sandbox.root().join("tree");
     make_tree(&tree);
     sandbox.holm(&["base", "import", "rights", &tree.display().to_string()]).ok();
-    let words = ["launch", "box", "--base", "rights", "--net", "none", "--", "sleep", "100000"];
-    sandbox.holm(&words).ok();
+    let args = ["launch", "box", "--base", "rights", "--net", "none", "--", "sleep", "100000"];
+    sandbox.holm(&args).ok();
     let su = as_user(sandbox, &["su", "-c", "id -u"]);
     assert_eq!(su.stdout, "0\n", "{su}");
 
@@ -65,7 +66,7 @@ fn setuid_and_file_capabilities_of_a_base_work(sandbox: &mut Sandbox) {
     as_user(sandbox, &["busybox-chown", "chown", "5:6", "/tmp/mine"]).ok();
     let seen = exec(sandbox, "box", "stat -c %u:%g /tmp/mine").ok();
     assert_eq!(seen.stdout, "5:6\n", "{seen}");
-    // It is the guest's files that it gives away, and it is one capability.
+    // It may change owners of the guest's files, and has that capability only.
     let status = as_user(sandbox, &["busybox-chown", "cat", "/proc/self/status"]).ok();
     assert!(status.stdout.contains("CapEff:\t0000000000000001\n"), "{status}");
     remove(sandbox, "box");
@@ -98,7 +99,8 @@ fn rights_given_inside_work(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
 }
 
-/// Debian 13's ping has no rights of its own: the kernel lets groups ping, by a setting that starts with none.
+/// Debian 13's ping has no privileges: it needs net.ipv4.ping_group_range, which by default allows
+/// nobody.
 fn everybody_can_ping(sandbox: &mut Sandbox) {
     for (net, addresses) in
         [("private", &["127.0.0.1", "169.254.1.1"][..]), ("none", &["127.0.0.1"])]

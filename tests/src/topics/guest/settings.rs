@@ -1,4 +1,4 @@
-//! Settings that nothing else looks at, each seen to do what it says.
+//! Settings without a topic of their own, each seen to take effect.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -65,9 +65,9 @@ fn resource_limits_hold(sandbox: &mut Sandbox) {
 fn init_is_asked_by_the_signal_it_wants(sandbox: &mut Sandbox) {
     let script = "for s in TERM USR1 USR2; do trap \"echo told $s; exit 3\" $s; done; \
                   echo up; while :; do sleep 0.1; done";
-    let words =
+    let args =
         ["launch", "box", "--base", "busybox", "--net", "none", "--set", "stop.signal=SIGUSR1"];
-    sandbox.holm(&[&words[..], &["--", "sh", "-c", script]].concat()).ok();
+    sandbox.holm(&[&args[..], &["--", "sh", "-c", script]].concat()).ok();
     let stop = |expected: &str| {
         sandbox.wait_for("its handlers are there", || {
             sandbox.holm(&["logs", "-n1", "box"]).stdout.starts_with("up").then_some(())
@@ -100,7 +100,7 @@ fn a_protected_guest_is_not_removed(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-/// The user namespace that a container of Debian's tools has, with all that it mounts.
+/// A user namespace with the mounts that Debian's container tools make.
 const CONTAINER: &str = "unshare --user --map-users 0:100000:65536 --map-groups 0:100000:65536 --setuid 0 --setgid 0 \
     --mount --pid --fork --mount-proc --net --ipc --uts --cgroup sh -ec";
 
@@ -177,7 +177,7 @@ fn a_guest_on_the_hosts_network_has_it_and_no_say(sandbox: &mut Sandbox) {
         resolver.stdout.contains("nameserver") || resolver.stdout.starts_with('#'),
         "{resolver}"
     );
-    // The stack belongs to the host: guest root only uses it.
+    // Guest root uses the host's network stack but cannot change it.
     for script in [
         "ip link set lo mtu 60000",
         "ip address add 203.0.113.9/32 dev lo",
@@ -195,15 +195,16 @@ fn a_guest_on_the_hosts_network_has_it_and_no_say(sandbox: &mut Sandbox) {
     }
 }
 
-/// Whether packets from the host to `address` go to a guest of this root. Asked before anything is sent: they would leave
-/// the machine otherwise.
+/// Whether packets from the host to `address` go to a guest of this root. Asked before anything is
+/// sent: they would leave the machine otherwise.
 fn leads_to_a_guest(sandbox: &mut Sandbox, address: &str) -> bool {
     let interface = format!("dev h{}-", sandbox.instance().expect("a number"));
     let route = sandbox.run(Command::new("ip").args(["route", "get", address]));
     route.stdout.contains(&interface)
 }
 
-/// Addresses for tests of networks (RFC 2544, RFC 3849), this process's own: tests of another may run beside.
+/// Addresses for tests of networks (RFC 2544, RFC 3849), this process's own: tests of another may
+/// run beside.
 fn a_guest_has_the_addresses_it_is_given(sandbox: &mut Sandbox) {
     let own = std::process::id() & 0xffff;
     let v4 = |half: u32| Ipv4Addr::from(0xc612_0000 + (half << 16) + own).to_string();
@@ -246,11 +247,11 @@ fn a_guest_has_the_addresses_it_is_given(sandbox: &mut Sandbox) {
 }
 
 fn userfaultfd_is_there_when_asked_for(sandbox: &mut Sandbox) {
-    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
+    let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
     let holes = |setting: &str| {
-        let words =
+        let args =
             ["run", "--base", "busybox", "--net", "none", "-v", &mount, "--set", setting, "--"];
-        let outcome = sandbox.holm(&[&words[..], &["/probe/holm-probe", "seccomp"]].concat());
+        let outcome = sandbox.holm(&[&args[..], &["/probe/holm-probe", "seccomp"]].concat());
         let lines = outcome.stdout.lines().filter(|line| line.starts_with("HOLE"));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };

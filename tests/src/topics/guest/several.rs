@@ -20,7 +20,7 @@ pub const TESTS: &[Test] = &[
 const CREATE: [&str; 9] =
     ["create", "off", "--base", "busybox", "--net", "none", "--", "sleep", "100000"];
 
-/// What an array of answers says of each guest by this key.
+/// The values of `key` in an array of guests, by name.
 fn each(outcome: &Outcome, key: &str) -> Vec<Value> {
     let told = outcome.json();
     let all = told.as_array().unwrap_or_else(|| panic!("no array\n{outcome}"));
@@ -45,7 +45,7 @@ fn all_means_those_that_it_concerns(sandbox: &mut Sandbox) {
         sandbox.holm(&[verb, "--all"]).ok();
     }
     assert_eq!(state("stopped"), [true, true]);
-    // Whoever names a guest is told.
+    // A guest that is named gets an error.
     sandbox.holm(&["freeze", "on", "off"]).refused(&["on is not running", "off is not running"]);
     sandbox.holm(&["rm", "--all"]).ok();
 }

@@ -16,7 +16,7 @@ pub const TESTS: &[Test] = &[
     test!(a_renamed_guest_is_the_same).bases(&["busybox"]),
     test!(run_keeps_what_it_is_told_to).bases(&["busybox"]),
     test!(ssh_keys_come_from_files).bases(&["busybox"]),
-    test!(a_run_that_is_kept_hears_the_verbs).bases(&["busybox"]),
+    test!(a_kept_run_can_be_controlled).bases(&["busybox"]),
 ];
 
 /// An editor: a script that gets the file's name.
@@ -31,10 +31,10 @@ fn settings(sandbox: &Sandbox) -> String {
 }
 
 fn files(sandbox: &Sandbox) -> Vec<String> {
-    let entries = std::fs::read_dir(sandbox.root().join("guests/box")).expect("a folder");
+    let entries = std::fs::read_dir(sandbox.root().join("guests/box")).expect("a directory");
     let mut names: Vec<String> =
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    // Its monitor begins that one in its own time.
+    // The monitor may start it a little later.
     names.retain(|name| name != "log");
     names.sort();
     names
@@ -138,7 +138,7 @@ fn a_renamed_guest_is_the_same(sandbox: &mut Sandbox) {
     assert_eq!(exec(sandbox, "new", "cat /root/note").ok().stdout, "kept\n");
     let after = exec(sandbox, "new", "cat /etc/machine-id /etc/hostname").ok().stdout;
     assert_eq!(after, before, "who it is stays the guest's");
-    // The old name is free, and another guest's.
+    // The old name is free for another guest.
     launch_idle(sandbox, "box", &[]);
     exec(sandbox, "box", "test ! -e /root/note").ok();
     for name in ["box", "new"] {
@@ -165,7 +165,7 @@ fn run_keeps_what_it_is_told_to(sandbox: &mut Sandbox) {
     plain.args(head).args(["--", "sh", "-c", "exit 3"]).stdin(Stdio::null());
     assert_eq!(sandbox.run(&mut plain).code(), 3);
     assert_eq!(sandbox.holm(&["ls", "-q", "-a"]).ok().stdout, "", "without --keep it is gone");
-    // A start that fails leaves nothing to keep.
+    // A failed start leaves no guest.
     let mut fails = sandbox.command_with_fault("HOLM_PROBE_NO", "overlay");
     fails.args(head).args(["--keep", "--", "true"]);
     sandbox.run(&mut fails).refused(&["overlay"]);
@@ -193,10 +193,10 @@ fn ssh_keys_come_from_files(sandbox: &mut Sandbox) {
     assert_eq!(sandbox.holm(&["ls", "-q", "-a"]).ok().stdout, "", "nothing was made");
 }
 
-fn a_run_that_is_kept_hears_the_verbs(sandbox: &mut Sandbox) {
-    let words = ["run", "--name", "box", "--keep"];
+fn a_kept_run_can_be_controlled(sandbox: &mut Sandbox) {
+    let args = ["run", "--name", "box", "--keep"];
     let mut command = sandbox.command();
-    let mut run = command.args([&words[..], &IDLE].concat()).spawn().expect("holm starts");
+    let mut run = command.args([&args[..], &IDLE].concat()).spawn().expect("holm starts");
     sandbox.wait_for("it runs", || {
         sandbox.holm(&["exec", "box", "true"]).status.success().then_some(())
     });

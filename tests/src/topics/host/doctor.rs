@@ -10,7 +10,7 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(guests_can_run_here),
     test!(each_probe_can_be_told_to_say_no),
-    test!(what_is_lacking_has_a_cost_and_a_remedy),
+    test!(a_missing_feature_has_a_cost_and_a_remedy),
     test!(looks_at_the_features_that_are_named),
     test!(a_root_on_tmpfs_is_no_place_for_guests),
 ];
@@ -27,7 +27,7 @@ pub fn state<'a>(features: &'a [Value], name: &str) -> &'a str {
     feature["state"].as_str().expect("a state")
 }
 
-/// The machine that runs these tests can run guests, and the doctor leaves nothing in the root.
+/// This machine can run guests, and doctor leaves nothing in the root.
 fn guests_can_run_here(sandbox: &mut Sandbox) {
     let outcome = sandbox.holm(&["doctor", "--json"]).ok();
     let json = outcome.json();
@@ -67,7 +67,7 @@ fn each_probe_can_be_told_to_say_no(sandbox: &mut Sandbox) {
     }
 }
 
-fn what_is_lacking_has_a_cost_and_a_remedy(sandbox: &mut Sandbox) {
+fn a_missing_feature_has_a_cost_and_a_remedy(sandbox: &mut Sandbox) {
     let outcome = sandbox.run(sandbox.command_with_fault("HOLM_PROBE_NO", "overlay").arg("doctor"));
     assert_eq!(outcome.code(), 1, "{outcome}");
     let lines: Vec<&str> = outcome.stdout.lines().collect();

@@ -1,4 +1,4 @@
-//! Places where a root cannot be: filesystems on which no overlay can lie.
+//! Filesystems that cannot hold a Holm root, because no overlay can use them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
@@ -19,7 +19,7 @@ fn run(sandbox: &Sandbox, program: &str, args: &[&str]) {
     sandbox.run(Command::new(program).args(args)).ok();
 }
 
-/// Mounts a filesystem over the sandbox's root for the time of `work`.
+/// Does `work` while another filesystem is mounted over the sandbox's root.
 fn covered(
     sandbox: &mut Sandbox,
     [kind, options, source]: [&str; 3],
@@ -34,7 +34,7 @@ fn covered(
     }
 }
 
-/// Doctor, create and run say what is wrong with the place and what to do, and leave nothing there.
+/// doctor, create and run name the filesystem and the remedy, and leave nothing.
 fn is_refused(sandbox: &mut Sandbox, kind: &str) {
     let place = format!("{kind} at {}", sandbox.root().display());
     let words = ["the Holm root", &place, "ext4, XFS or btrfs", "--root"];
@@ -51,9 +51,9 @@ fn is_refused(sandbox: &mut Sandbox, kind: &str) {
     });
 }
 
-/// As in a container, whose root is mostly an overlay.
+/// As in a container, whose root usually is an overlay.
 fn a_root_on_an_overlay(sandbox: &mut Sandbox) {
-    let [lower, upper, work] = folders(sandbox, ["lower", "upper", "work"]);
+    let [lower, upper, work] = directories(sandbox, ["lower", "upper", "work"]);
     let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
     covered(sandbox, ["overlay", &options, "layers"], |sandbox| is_refused(sandbox, "overlay"));
 }
@@ -76,15 +76,16 @@ fn a_root_on_fat(sandbox: &mut Sandbox) {
     covered(sandbox, ["vfat", "loop", &image], |sandbox| is_refused(sandbox, "vfat"));
 }
 
-/// A whole root is covered by an overlay of itself: the guest stays as it was, and starts when that is gone.
+/// The whole root is covered by an overlay of itself: the guest is unchanged, and starts when that
+/// is unmounted.
 fn a_guest_that_was_moved_there(sandbox: &mut Sandbox) {
     idle(sandbox, "create", "box");
     let place = format!("overlay at {}", sandbox.root().display());
     let root = sandbox.root().to_string_lossy().into_owned();
     let side = sandbox.root().with_extension("side");
     let [upper, work] = ["upper", "work"].map(|name| side.join(name));
-    for folder in [&upper, &work] {
-        std::fs::create_dir_all(folder).expect("a folder");
+    for directory in [&upper, &work] {
+        std::fs::create_dir_all(directory).expect("a directory");
     }
     let options =
         format!("lowerdir={root},upperdir={},workdir={}", upper.display(), work.display());
@@ -105,10 +106,10 @@ fn a_guest_that_was_moved_there(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }
 
-fn folders<const N: usize>(sandbox: &Sandbox, names: [&str; N]) -> [String; N] {
+fn directories<const N: usize>(sandbox: &Sandbox, names: [&str; N]) -> [String; N] {
     names.map(|name| {
         let path = sandbox.root().join(name);
-        std::fs::create_dir(&path).expect("a folder");
+        std::fs::create_dir(&path).expect("a directory");
         path.to_string_lossy().into_owned()
     })
 }

@@ -1,4 +1,4 @@
-//! The machine of the VM lane is what it stands for, and is seen as that.
+//! The machine of a VM lane has what its kernel promises, and `holm doctor` finds it.
 
 use super::doctor::{features, state};
 use crate::options::Lane;
@@ -32,7 +32,7 @@ fn is_what_users_have(sandbox: &mut Sandbox) {
     assert_eq!(state.stdout.trim(), "running", "{state}");
 }
 
-/// What Debian's kernels are known to have, so that a probe which wrongly says no is noticed.
+/// Debian's kernels are known to have these: a probe that wrongly finds one missing is noticed.
 fn machine_of_the_lane(sandbox: &mut Sandbox) {
     let outcome = sandbox.holm(&["doctor", "--json"]).ok();
     let all = features(&outcome.json());

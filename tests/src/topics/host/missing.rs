@@ -1,4 +1,4 @@
-//! Hosts that lack something, and people who are not root.
+//! Missing features of the host, and callers who are not root.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::traces::changes_nothing;
 
 pub const TESTS: &[Test] = &[
     test!(not_root).bases(&["busybox"]),
-    test!(whatever_a_start_needs_is_named_when_it_is_lacking).bases(&["busybox"]),
+    test!(a_missing_requirement_is_named).bases(&["busybox"]),
 ];
 
 fn not_root(sandbox: &mut Sandbox) {
@@ -28,8 +28,8 @@ fn not_root(sandbox: &mut Sandbox) {
     });
 }
 
-/// Every feature that `holm doctor` calls needed, taken away one by one.
-fn whatever_a_start_needs_is_named_when_it_is_lacking(sandbox: &mut Sandbox) {
+/// Every feature that `holm doctor` calls needed, one after the other.
+fn a_missing_requirement_is_named(sandbox: &mut Sandbox) {
     let json = sandbox.holm(&["doctor", "--json"]).ok().json();
     let all = json["features"].as_array().expect("a list of features");
     let needed: Vec<&str> = all
@@ -53,7 +53,7 @@ fn whatever_a_start_needs_is_named_when_it_is_lacking(sandbox: &mut Sandbox) {
         }
     });
     assert_eq!(status(sandbox, "box")["status"], "stopped");
-    // One that guests can do without keeps none from starting.
+    // A missing optional feature keeps no guest from starting.
     let mut without = sandbox.command_with_fault("HOLM_PROBE_NO", "criu,reflink");
     sandbox.run(without.args(["start", "box"])).ok();
     sandbox.holm(&["kill", "box"]).ok();

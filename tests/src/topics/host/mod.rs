@@ -1,4 +1,4 @@
-//! The machine under the guests: what it has, and what is said when something is missing.
+//! What the host has, and what Holm says when something is missing.
 
 mod doctor;
 mod filesystems;

@@ -1,9 +1,9 @@
-//! Inits that cannot start, die at once, or never get ready.
+//! Inits that cannot be executed, die at once, or never become ready.
 
 use crate::guest::{exec, idle, status};
 use crate::process::{Stopped, kill_hard};
 use crate::sandbox::Sandbox;
-use crate::source::{program, system, would_be_systemd};
+use crate::source::{fake_systemd, program, system};
 use crate::test::{Test, test};
 use crate::topics::accidents::killed::EXECUTED;
 use crate::traces::changes_nothing;
@@ -36,14 +36,14 @@ fn import(sandbox: &Sandbox, init: Option<&[u8]>) {
     sandbox.holm(&["create", "box", "--base", "odd", "--init", "system"]).ok();
 }
 
-/// The same with an init that is waited for.
-fn import_would_be_systemd(sandbox: &Sandbox, script: &str) {
-    let source = system(sandbox, |dir| would_be_systemd(dir, script));
+/// The same with an init that Holm expects to report readiness.
+fn import_fake_systemd(sandbox: &Sandbox, script: &str) {
+    let source = system(sandbox, |dir| fake_systemd(dir, script));
     sandbox.holm(&["base", "import", "odd", &source]).ok();
     sandbox.holm(&["create", "box", "--base", "odd", "--init", "system"]).ok();
 }
 
-/// `start` says so, and leaves nothing; so does a second one, and the guest can be removed.
+/// `start` fails with `words` and leaves nothing, twice; then the guest can be removed.
 #[track_caller]
 fn is_refused(sandbox: &mut Sandbox, words: &[&str]) {
     changes_nothing(sandbox, |sandbox| {
@@ -90,7 +90,7 @@ fn an_init_that_the_guest_has_broken(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-/// The file must go before a folder or a link can stand in its place.
+/// The file has to be removed before a directory can take its place.
 fn first(script: &str) -> String {
     if script.starts_with("mkdir") {
         format!("rm /sbin/init && /bin/busybox {script}")
@@ -100,7 +100,7 @@ fn first(script: &str) -> String {
 }
 
 fn an_init_that_dies_at_once(sandbox: &mut Sandbox) {
-    import_would_be_systemd(sandbox, "#!/bin/sh\necho last words\nexit 3\n");
+    import_fake_systemd(sandbox, "#!/bin/sh\necho last words\nexit 3\n");
     changes_nothing(sandbox, |sandbox| {
         sandbox.holm(&["start", "box"]).ok();
         sandbox.wait_for("its end is seen", || {
@@ -118,9 +118,9 @@ fn an_init_that_dies_at_once(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-/// It takes its interface and its namespaces along before the launcher has become the monitor.
+/// Its interface and its namespaces are gone before the launcher becomes the monitor.
 fn an_init_that_dies_before_its_monitor_watches(sandbox: &mut Sandbox) {
-    import_would_be_systemd(sandbox, "#!/bin/sh\necho last words\nexit 3\n");
+    import_fake_systemd(sandbox, "#!/bin/sh\necho last words\nexit 3\n");
     changes_nothing(sandbox, |sandbox| {
         let mut start = Stopped::new(sandbox, &["start", "box"], EXECUTED);
         let link = format!("link h{}-", sandbox.instance().expect("the root is in use"));
@@ -140,14 +140,14 @@ fn an_init_that_dies_before_its_monitor_watches(sandbox: &mut Sandbox) {
 }
 
 fn an_init_that_dies_at_once_is_started_again(sandbox: &mut Sandbox) {
-    import_would_be_systemd(sandbox, "#!/bin/sh\nexit 3\n");
+    import_fake_systemd(sandbox, "#!/bin/sh\nexit 3\n");
     changes_nothing(sandbox, |sandbox| {
         sandbox.holm(&["set", "box", "restart=always"]).ok();
         sandbox.holm(&["start", "box"]).ok();
         sandbox.wait_for("it is started again, and again", || {
             (status(sandbox, "box")["last"]["restarts"].as_u64()? >= 2).then_some(())
         });
-        // It may be ending this moment, and `kill` calls the next start off.
+        // Whether it runs at this moment or not: `kill` cancels the pending restart.
         sandbox.holm(&["kill", "box"]);
         sandbox.wait_for("it stays stopped", || {
             (status(sandbox, "box")["status"] == "stopped").then_some(())
@@ -156,7 +156,7 @@ fn an_init_that_dies_at_once_is_started_again(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-/// What the launcher then fails at is not the reason.
+/// The error is about init, not about what the launcher failed at because of that.
 fn a_first_process_that_is_killed_before_init_runs(sandbox: &mut Sandbox) {
     idle(sandbox, "create", "box");
     changes_nothing(sandbox, |sandbox| {
@@ -172,7 +172,7 @@ fn a_first_process_that_is_killed_before_init_runs(sandbox: &mut Sandbox) {
 }
 
 fn an_init_that_never_gets_ready(sandbox: &mut Sandbox) {
-    import_would_be_systemd(sandbox, "#!/bin/sh\nexec sleep 100000\n");
+    import_fake_systemd(sandbox, "#!/bin/sh\nexec sleep 100000\n");
     changes_nothing(sandbox, |sandbox| {
         let words = ["guest box", "was not ready", "within 1 s", "runs on", "holm logs box"];
         sandbox.holm(&["start", "box", "--wait=1s"]).refused(&words);

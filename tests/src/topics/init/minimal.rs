@@ -42,11 +42,11 @@ fn restarts_services_and_stops_them(sandbox: &mut Sandbox) {
         service("last", "trap 'echo stopping; exit' TERM; while :; do sleep 0.1; done", "no"),
     ]
     .concat();
-    let mut words = vec!["launch", "g", "--base", "busybox", "--net", "none", "--init", "minimal"];
+    let mut args = vec!["launch", "g", "--base", "busybox", "--net", "none", "--init", "minimal"];
     for setting in &settings {
-        words.extend(["--set", setting]);
+        args.extend(["--set", setting]);
     }
-    sandbox.holm(&words).ok();
+    sandbox.holm(&args).ok();
     sandbox
         .wait_for("three starts", || (logs(sandbox).matches("often").count() >= 3).then_some(()));
     assert_eq!(logs(sandbox).matches("once").count(), 1);
@@ -66,7 +66,7 @@ fn says_why_a_command_cannot_run(sandbox: &mut Sandbox) {
     }
 }
 
-/// Directly under minimal init: the command's status is what a shell would say, and the reason is told.
+/// The exit status is that of a shell, and the message has the reason.
 fn a_command_that_cannot_run(sandbox: &mut Sandbox) {
     let source = system(sandbox, |dir| {
         program(&dir.join("bin/foreign"), foreign());

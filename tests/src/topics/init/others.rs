@@ -1,4 +1,4 @@
-//! Guests that run another init of Debian's than systemd.
+//! Guests that run sysvinit, OpenRC or runit.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
@@ -18,10 +18,10 @@ pub const TESTS: &[Test] = &[
         .slow_in(&[Lane::Vm], IN_THE_GUEST),
     test!(openrc_is_a_whole_system).bases(&["debian13-openrc"]).slow_in(&[Lane::Vm], IN_THE_GUEST),
     test!(runit_is_a_whole_system).bases(&["debian13-runit"]).slow_in(&[Lane::Vm], IN_THE_GUEST),
-    test!(one_that_has_just_started_is_asked_until_it_listens)
+    test!(one_that_has_just_started_can_be_stopped)
         .bases(&["debian13-sysvinit", "debian13-openrc", "debian13-runit"])
         .slow_in(&[Lane::Vm], IN_THE_GUEST),
-    test!(wait_does_not_wait_for_what_never_comes)
+    test!(wait_ends_if_init_reports_no_readiness)
         .bases(&["debian13-sysvinit"])
         .slow_in(&[Lane::Vm], IN_THE_GUEST),
 ];
@@ -44,7 +44,7 @@ fn openrc_is_a_whole_system(sandbox: &mut Sandbox) {
 fn runit_is_a_whole_system(sandbox: &mut Sandbox) {
     launch(sandbox, "debian13-runit");
     sandbox.wait_for("runit's stage 2", || runs(sandbox, "runsvdir").then_some(()));
-    // Debian's runit runs a service that has a folder of its own only when it is enabled.
+    // Debian's runit runs a service that has a directory of its own only when it is enabled.
     sandbox.holm(&["exec", "g", "--", "update-service", "--add", "/etc/sv/ssh"]).ok();
     wait_until_up(sandbox);
     lives(sandbox);
@@ -107,7 +107,7 @@ fn lives(sandbox: &Sandbox) {
     sandbox.holm(&["rm", "g"]).ok();
 }
 
-/// Asks it to end, and is as patient as the lane needs.
+/// Stops it, with a timeout that suits the lane.
 fn stop(sandbox: &Sandbox) {
     let timeout = format!("{}s", 30 * sandbox.options.patience());
     sandbox.holm(&["stop", "g", "--timeout", &timeout]).ok();
@@ -120,7 +120,7 @@ fn was_given_nothing(sandbox: &Sandbox) {
     assert_eq!(list, "/dev/null /dev/null /dev/null\n");
 }
 
-fn one_that_has_just_started_is_asked_until_it_listens(sandbox: &mut Sandbox) {
+fn one_that_has_just_started_can_be_stopped(sandbox: &mut Sandbox) {
     for base in ["debian13-sysvinit", "debian13-openrc", "debian13-runit"] {
         launch(sandbox, base);
         stop(sandbox);
@@ -133,7 +133,7 @@ fn one_that_has_just_started_is_asked_until_it_listens(sandbox: &mut Sandbox) {
     }
 }
 
-fn wait_does_not_wait_for_what_never_comes(sandbox: &mut Sandbox) {
+fn wait_ends_if_init_reports_no_readiness(sandbox: &mut Sandbox) {
     let told = sandbox.holm(&["launch", "g", "--base", "debian13-sysvinit", "--wait"]).ok();
     assert_eq!(told.stdout, "g runs; its init never says when all is up\n");
     let told = sandbox.holm(&["restart", "g", "--wait", "--json"]).ok().json();

@@ -5,7 +5,7 @@ use crate::options::Lane;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
-/// Why some guests are usually tried on the host only.
+/// Why some tests usually run on the host only.
 const EMULATED: &str = "an emulated machine takes minutes for each systemd guest";
 
 pub const TESTS: &[Test] = &[
@@ -83,7 +83,8 @@ fn whole_system(sandbox: &mut Sandbox, base: &str) {
         exec(sandbox, &["systemctl", "is-active", "systemd-udevd"]).stdout.trim(),
         "inactive"
     );
-    // A session of a user, with a manager and a runtime folder of its own. su asks PAM, which asks logind.
+    // A session of a user, with a manager and a runtime directory of its own. su asks PAM, which
+    // asks logind.
     shell(sandbox, "useradd -m -s /bin/bash joe").ok();
     let session = exec(
         sandbox,
@@ -265,7 +266,7 @@ fn guests_keep_their_identity(sandbox: &mut Sandbox) {
 }
 
 fn mounts_are_locked(sandbox: &mut Sandbox) {
-    let mount = format!("{}:/probe:ro", sandbox.probe_folder().display());
+    let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
     launch(sandbox, "debian13", &["-v", &mount]);
     let text = exec(sandbox, &["cat", "/proc/self/mountinfo"]).ok().stdout;
     // What systemd itself mounted is the guest's own to unmount.

@@ -1,4 +1,4 @@
-//! Guests whose monitor was killed and that have another now.
+//! A guest whose monitor was killed runs on, and is adopted by another.
 
 use super::{COUNT, launch, logs};
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::guest::{exec, launch_idle, pid, remove, status};
 use crate::process::{kill, kill_hard, process_of};
 use crate::sandbox::Sandbox;
-use crate::source::{system, would_be_systemd};
+use crate::source::{fake_systemd, system};
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
@@ -18,14 +18,14 @@ pub const TESTS: &[Test] = &[
     test!(restart_always).bases(&["busybox"]),
     test!(restart_on_failure).bases(&["busybox"]),
     test!(restart_no).bases(&["busybox"]),
-    test!(readiness_that_nobody_heard),
+    test!(readiness_is_unknown_without_a_monitor),
     test!(a_killed_monitor_costs_no_line).bases(&["busybox"]),
     test!(an_adopted_guests_end_is_known).bases(&["busybox"]),
     test!(a_guest_outlives_its_monitor).bases(&["busybox"]),
-    test!(a_new_monitor_is_told_of_once).bases(&["busybox"]),
+    test!(a_new_monitor_is_reported_once).bases(&["busybox"]),
 ];
 
-/// Kills the monitor with -9 and lets a command put another in its place.
+/// Kills the monitor, and lets a command start another.
 fn adopt(sandbox: &Sandbox) {
     let monitor = pid(&status(sandbox, "box"), "monitor");
     kill_process(Pid::from_raw(monitor).expect("a process id"), Signal::KILL).expect("it runs");
@@ -48,16 +48,17 @@ impl Drop for Background {
 
 /// A guest with an init of its own, which is a script that Holm takes for systemd.
 fn launch_system(sandbox: &Sandbox, init: &str) {
-    let source = system(sandbox, |dir| would_be_systemd(dir, init));
+    let source = system(sandbox, |dir| fake_systemd(dir, init));
     sandbox.holm(&["base", "import", "own", &source]).ok();
     let devices = "devices=[\"/dev/fuse\"]";
-    let probe = format!("{}:/probe:ro", sandbox.probe_folder().display());
+    let probe = format!("{}:/probe:ro", sandbox.probe_directory().display());
     let words =
         ["--base", "own", "--init", "system", "--net", "none", "--set", devices, "-v", &probe];
     sandbox.holm(&[&["launch", "box"][..], &words].concat()).ok();
 }
 
-/// FUSE lets no process of the host wait for a guest's server, but an overlay asks it with its mounter's rights.
+/// FUSE keeps host processes away from a guest's server, but an overlay asks it with its mounter's
+/// credentials.
 fn a_console_behind_a_filesystem_that_never_answers(sandbox: &mut Sandbox) {
     launch_system(sandbox, "#!/bin/sh\nexec sleep 100000\n");
     let script = "exec 3<>/dev/fuse; mkdir -p /tmp/served /tmp/empty; \
@@ -87,7 +88,8 @@ fn launch_ending(sandbox: &Sandbox, policy: &str, code: u8) {
     sandbox.holm(&[&["launch", "box"][..], &words].concat()).ok();
 }
 
-/// Lets init end, and says how that was seen: with what this kernel tells those who are not its parent.
+/// Lets init end; returns the recorded end: the kernel may not tell the exit status to others than
+/// the parent.
 #[track_caller]
 fn end(sandbox: &Sandbox, code: u8) -> String {
     sandbox.holm(&["exec", "box", "touch", "/end"]).ok();
@@ -106,10 +108,19 @@ fn is_started_again(sandbox: &Sandbox, first: i32) {
         let now =
             state["state"]["pid"].as_i64().filter(|&pid| pid != 0 && pid != i64::from(first))?;
         let own = state["state"]["adopted"].is_null() && state["unwatched"] == false;
-        // Before it is ready it may still be launched.
+        // It may still be starting until it is ready.
         (own && state["status"] == "ready").then_some(now)
     });
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
+}
+
+/// The end is recorded before everything of the run is cleaned up.
+#[track_caller]
+fn stays_stopped(sandbox: &Sandbox) {
+    let state = sandbox.wait_for("it is stopped", || {
+        Some(status(sandbox, "box")).filter(|state| state["status"] == "stopped")
+    });
+    assert!(state["last"]["pending"].is_null(), "{state}");
 }
 
 fn restart_always(sandbox: &mut Sandbox) {
@@ -131,15 +142,14 @@ fn restart_on_failure(sandbox: &mut Sandbox) {
     end(sandbox, 7);
     is_started_again(sandbox, first);
     sandbox.holm(&["rm", "--force", "box"]).ok();
-    // An end that is known to be none stays one; an unknown one counts as a failure.
+    // A known success is none; an unknown end counts as a failure.
     launch_ending(sandbox, "on-failure", 0);
     let first = pid(&status(sandbox, "box"), "pid");
     adopt(sandbox);
     if end(sandbox, 0).starts_with("unknown") {
         is_started_again(sandbox, first);
     } else {
-        assert!(status(sandbox, "box")["last"]["pending"].is_null());
-        assert_eq!(status(sandbox, "box")["status"], "stopped");
+        stays_stopped(sandbox);
     }
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }
@@ -148,13 +158,13 @@ fn restart_no(sandbox: &mut Sandbox) {
     launch_ending(sandbox, "no", 7);
     adopt(sandbox);
     end(sandbox, 7);
-    let state = status(sandbox, "box");
-    assert!(state["status"] == "stopped" && state["last"]["pending"].is_null(), "{state}");
+    stays_stopped(sandbox);
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-/// A guest that never gets ready: `--wait` ends when the monitor does, and `status` says what is not known.
-fn readiness_that_nobody_heard(sandbox: &mut Sandbox) {
+/// A guest that never becomes ready: `--wait` ends with the monitor, and `status` says that
+/// readiness is unknown.
+fn readiness_is_unknown_without_a_monitor(sandbox: &mut Sandbox) {
     launch_system(sandbox, "#!/bin/sh\nexec sleep 100000\n");
     sandbox.holm(&["stop", "--timeout=0s", "box"]).ok();
     let mut command = sandbox.command();
@@ -185,7 +195,7 @@ fn a_killed_monitor_costs_no_line(sandbox: &mut Sandbox) {
         let before = logs(sandbox).lines().count();
         let old = pid(&status(sandbox, "g"), "monitor");
         kill(process_of(&status(sandbox, "g"), "monitor"), Signal::KILL);
-        // Nobody reads now: the guest's terminal fills.
+        // Without a reader the guest's terminal fills.
         std::thread::sleep(Duration::from_millis(200));
         let now = sandbox.wait_for("a new monitor", || {
             sandbox.holm(&["start", "g"]);
@@ -224,8 +234,8 @@ fn a_guest_outlives_its_monitor(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
 }
 
-/// On standard error, by whichever command puts it in; what programs read stays as it is.
-fn a_new_monitor_is_told_of_once(sandbox: &mut Sandbox) {
+/// Whichever command starts the new monitor says so on standard error; --json is not changed.
+fn a_new_monitor_is_reported_once(sandbox: &mut Sandbox) {
     let sentence = |name: &str| {
         format!("holm: the monitor of guest {name} was killed; a new one was started\n")
     };

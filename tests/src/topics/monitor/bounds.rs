@@ -1,4 +1,4 @@
-//! What a monitor costs, and what no guest can make of it.
+//! What a monitor costs, and that no guest can block it.
 
 use super::{end, launch, logs};
 use crate::guest::{pid, status};
@@ -7,7 +7,7 @@ use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(monitors_are_small).bases(&["busybox"]),
-    test!(nothing_sent_holds_a_monitor_up).bases(&["busybox"]),
+    test!(no_message_blocks_a_monitor).bases(&["busybox"]),
 ];
 
 fn monitors_are_small(sandbox: &mut Sandbox) {
@@ -20,7 +20,8 @@ fn monitors_are_small(sandbox: &mut Sandbox) {
     };
     let pids = ["monitor", "pid"].map(|whose| pid(&status, whose));
     let [monitor, init] = pids.map(|pid| kilobytes(pid, "Private_"));
-    // The promise is 0.1 MiB, and 0.05 is the aim; alone on the host neither shares its program's pages.
+    // The promise is 0.1 MiB, the aim 0.05. A single guest shares its programs' pages with no
+    // other.
     assert!(monitor + init <= 102, "monitor {monitor} KiB, init {init} KiB");
     let [monitor, init] = pids.map(|pid| kilobytes(pid, "Rss:"));
     assert!((1..150).contains(&init), "init has {init} KiB resident");
@@ -28,9 +29,9 @@ fn monitors_are_small(sandbox: &mut Sandbox) {
     sandbox.holm(&["kill", "g"]).ok();
 }
 
-/// While it takes messages, and when it hands over with some still there.
-fn nothing_sent_holds_a_monitor_up(sandbox: &mut Sandbox) {
-    let probe = format!("{}:/probe:ro", sandbox.probe_folder().display());
+/// Both while it receives messages, and at its end with messages still unread.
+fn no_message_blocks_a_monitor(sandbox: &mut Sandbox) {
+    let probe = format!("{}:/probe:ro", sandbox.probe_directory().display());
     let script = "[ -e /again ] || { touch /again; /probe/holm-probe linger /run/host/notify || exit 3; \
                   reboot; sleep 1000; }; echo the end";
     launch(sandbox, &["-v", &probe], script);

@@ -1,4 +1,4 @@
-//! Monitors and Holm's own init: consoles, logs, ends, and a monitor that is killed.
+//! The console: readers, keys, terminals and escape sequences.
 
 use super::{launch, logs};
 use crate::command;
@@ -24,7 +24,7 @@ fn a_console_has_many_readers_and_takes_keys(sandbox: &mut Sandbox) {
             command.stdout(Stdio::piped()).spawn().unwrap()
         })
         .collect();
-    // Each is connected once it has read something: so type until all have.
+    // A reader is connected once it has read something, so keys are sent until all have.
     let mut outputs: Vec<_> = readers.iter_mut().map(|r| r.stdout.take().unwrap()).collect();
     let (tell, hear) = std::sync::mpsc::channel();
     for mut output in outputs.drain(..) {
@@ -33,7 +33,7 @@ fn a_console_has_many_readers_and_takes_keys(sandbox: &mut Sandbox) {
             let mut bytes = [0; 5];
             std::io::Read::read_exact(&mut output, &mut bytes).unwrap();
             tell.send(bytes).unwrap();
-            // Read on: a reader whose output nobody takes does not leave in peace.
+            // Read on, or the reader would block when it is asked to end.
             std::io::copy(&mut output, &mut std::io::sink())
         });
     }

@@ -1,4 +1,5 @@
-//! A monitor killed with -9 between its guest's end and the last of what it does about it: the next command repairs.
+//! A monitor is killed at each step of what it does after its guest's end: the next command
+//! reconciles.
 
 use std::process::{Command, Stdio};
 
@@ -9,12 +10,12 @@ use crate::process::{Stopped, is_stopped, kill, kill_hard, process};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 use crate::topics::accidents::killed::{
-    EXECUTED, LAUNCHING, PREPARING, adopts, create, is_repaired,
+    EXECUTED, LAUNCHING, PREPARING, create, is_adopted, is_repaired,
 };
 use crate::traces::settled;
 
 pub const TESTS: &[Test] = &[
-    test!(before_it_notes_the_end).bases(&["busybox"]),
+    test!(before_it_records_the_end).bases(&["busybox"]),
     test!(before_the_whole_program_has_begun).bases(&["busybox"]),
     test!(a_whole_program_that_is_gone).bases(&["busybox"]),
     test!(at_each_step_of_the_end).bases(&["busybox"]),
@@ -22,18 +23,18 @@ pub const TESTS: &[Test] = &[
     test!(a_repair_killed_at_each_step).bases(&["busybox"]),
 ];
 
-/// The steps of `holm monitor-ended`, as long as it starts nothing.
+/// The steps of `holm monitor-ended` when no restart follows.
 const ENDING: &[&str] =
     &["ended-lock", "cleanup-killed", "cleanup-network", "cleanup-recorded", "cleanup-note"];
 
-/// Waits until the monitor, whatever program it runs by now, stands still.
+/// Waits until the monitor, whichever program it executes by now, is stopped.
 #[track_caller]
-fn stands(sandbox: &Sandbox, monitor: Pid, what: &str) {
+fn wait_until_stopped(sandbox: &Sandbox, monitor: Pid, what: &str) {
     let number = monitor.as_raw_nonzero().get().unsigned_abs();
     sandbox.wait_for(what, || is_stopped(number).then_some(()));
 }
 
-/// Starts the guest with the environment's word for its monitor: stop at `step`.
+/// Starts the guest with a monitor that will stop at `step`.
 fn start(sandbox: &Sandbox, step: &str) {
     sandbox.run(sandbox.command_with_fault("HOLM_STOP_AT", step).args(["start", "box"])).ok();
 }
@@ -46,7 +47,7 @@ fn is_stopped_again(sandbox: &Sandbox, what: &str) {
     });
 }
 
-/// Looks until the guest is stopped, and at what is noted of its end.
+/// Waits until the guest is stopped, then compares the recorded end.
 #[track_caller]
 fn is_noted(sandbox: &Sandbox, words: &str, what: &str) {
     is_stopped_again(sandbox, what);
@@ -54,13 +55,13 @@ fn is_noted(sandbox: &Sandbox, words: &str, what: &str) {
     assert_eq!(shown["last"]["ended"], words, "{what}: {shown}");
 }
 
-fn before_it_notes_the_end(sandbox: &mut Sandbox) {
+fn before_it_records_the_end(sandbox: &mut Sandbox) {
     create(sandbox);
     let before = settled(sandbox);
     sandbox.holm(&["start", "box"]).ok();
     let (init, monitor) = (process(sandbox, "pid"), process(sandbox, "monitor"));
     kill(monitor, Signal::STOP);
-    stands(sandbox, monitor, "the monitor stands still");
+    wait_until_stopped(sandbox, monitor, "the monitor stands still");
     kill_hard(sandbox, init);
     kill_hard(sandbox, monitor);
     is_noted(sandbox, "unknown", "nobody saw the end");
@@ -68,10 +69,11 @@ fn before_it_notes_the_end(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-/// Starts the guest by a copy of `holm`, which its monitor will execute; gives the copy's path.
+/// Starts the guest with a copy of `holm`, which its monitor will execute; returns the copy's path.
 fn start_by_copy(sandbox: &Sandbox) -> std::path::PathBuf {
     let copy = sandbox.root().join("holm");
-    // Not written by this process: a command that another test starts meanwhile would hold it open.
+    // Not written by this process: a child that another test forks meanwhile would hold it open
+    // (ETXTBSY).
     sandbox.run(Command::new("cp").arg(&sandbox.options.holm).arg(&copy)).ok();
     let mut command = Command::new(&copy);
     command.env("HOLM_ROOT", sandbox.root()).args(["start", "box"]);
@@ -79,7 +81,7 @@ fn start_by_copy(sandbox: &Sandbox) -> std::path::PathBuf {
     copy
 }
 
-/// Between the monitor's last word and the first of `holm monitor-ended`.
+/// Between the end of the small monitor program and the start of `holm monitor-ended`.
 fn before_the_whole_program_has_begun(sandbox: &mut Sandbox) {
     create(sandbox);
     let before = settled(sandbox);
@@ -89,14 +91,14 @@ fn before_the_whole_program_has_begun(sandbox: &mut Sandbox) {
     let script = r#"printf '#!/bin/sh\nkill -STOP $$\n' >"$1" && chmod 755 "$1""#;
     sandbox.run(Command::new("sh").args(["-c", script, "sh"]).arg(&copy)).ok();
     kill(init, Signal::KILL);
-    stands(sandbox, monitor, "the program in the place of holm stands still");
+    wait_until_stopped(sandbox, monitor, "the program in the place of holm stands still");
     kill(monitor, Signal::KILL);
     is_noted(sandbox, "killed 9", "the monitor noted the end");
     is_repaired(sandbox, &before, "killed before the whole program has begun");
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-/// As in the midst of an upgrade: nobody goes on with the end.
+/// As during an upgrade: there is no `holm monitor-ended` to execute.
 fn a_whole_program_that_is_gone(sandbox: &mut Sandbox) {
     create(sandbox);
     let before = settled(sandbox);
@@ -119,18 +121,18 @@ fn at_each_step_of_the_end(sandbox: &mut Sandbox) {
             start(sandbox, step);
             let (init, monitor) = (process(sandbox, "pid"), process(sandbox, "monitor"));
             kill(init, Signal::KILL);
-            stands(sandbox, monitor, &what);
+            wait_until_stopped(sandbox, monitor, &what);
             let noted = status(sandbox, "box")["last"]["ended"] == "killed 9";
             kill(monitor, Signal::KILL);
             is_noted(sandbox, "killed 9", &what);
-            // Whether another start was to follow is known as soon as the end is.
+            // A pending restart is recorded together with the end.
             let shown = status(sandbox, "box");
             let promised = shown["last"]["failure"].as_str().is_some_and(|text| {
                 text.contains("to start it again is gone") && text.contains("holm start box")
             });
             let late = !["ended-lock", "cleanup-killed", "cleanup-network"].contains(step);
             assert_eq!(promised, policy == "always" && late && noted, "{what}: {shown}");
-            // Each run has an end of its own: the words of this one say nothing about the next.
+            // The recorded end belongs to this run only.
             is_repaired(sandbox, &before, &what);
         }
     }
@@ -147,7 +149,7 @@ fn at_each_step_of_the_start_that_follows(sandbox: &mut Sandbox) {
             start(sandbox, step);
             process(sandbox, "monitor")
         } else {
-            // The first start comes by the same step.
+            // The first start has the same step.
             let mut stopped = Stopped::new(sandbox, &["start", "box"], step);
             kill(stopped.at, Signal::CONT);
             let started = sandbox.wait_for("the first start", || stopped.try_wait());
@@ -155,15 +157,16 @@ fn at_each_step_of_the_start_that_follows(sandbox: &mut Sandbox) {
             process(sandbox, "monitor")
         };
         exec(sandbox, "box", "reboot");
-        stands(sandbox, first, &what);
+        wait_until_stopped(sandbox, first, &what);
         kill(first, Signal::KILL);
         if *step == EXECUTED {
-            adopts(sandbox, step);
+            is_adopted(sandbox, step);
         } else {
             is_stopped_again(sandbox, &what);
-            // From its first process on it is another run, which perhaps ends before anybody looks.
+            // From its first process on it is another run, which may have ended before the next
+            // look.
             let begun = LAUNCHING.contains(step) && !["mount-namespace", "clone"].contains(step);
-            // Where the kernel tells its parent only (before Linux 6.15), nobody knows how it ended.
+            // Before Linux 6.15 only the parent learns how it ended.
             let ends = &["unknown", "exited 127 adopted", "unknown adopted"][..];
             let words = if begun { ends } else { &["killed 1"] };
             let shown = status(sandbox, "box");
@@ -174,7 +177,7 @@ fn at_each_step_of_the_start_that_follows(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-/// Nobody watches the guest's end, and the command that cleans up is killed as well.
+/// The monitor is dead when the guest ends, and the command that cleans up is killed.
 fn a_repair_killed_at_each_step(sandbox: &mut Sandbox) {
     create(sandbox);
     let before = settled(sandbox);

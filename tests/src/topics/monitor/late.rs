@@ -1,4 +1,4 @@
-//! Who comes late: a monitor that other commands were faster than, a stop that was killed, notes older than what is.
+//! A monitor that sees its guest's end later than other commands do.
 
 use rustix::process::{Pid, Signal};
 
@@ -12,7 +12,7 @@ pub const TESTS: &[Test] = &[
     test!(a_late_monitor_still_follows_the_restart_policy).bases(&["busybox"]),
 ];
 
-/// Stops the monitor of a guest and kills the guest's init: the end that the monitor has yet to see. Gives the monitor.
+/// Stops (SIGSTOP) the monitor of a guest and kills the guest's init; returns the monitor.
 fn end_unseen(sandbox: &Sandbox) -> Pid {
     let (init, monitor) = (process(sandbox, "pid"), process(sandbox, "monitor"));
     kill(monitor, Signal::STOP);
@@ -30,7 +30,7 @@ fn a_late_monitor_harms_no_later_run(sandbox: &mut Sandbox) {
     sandbox.wait_for("the late monitor is done", || has_ended(monitor).then_some(()));
     assert_eq!(process(sandbox, "pid"), run, "the second run goes on");
     exec(sandbox, "box", "true").ok();
-    // Nor are the words about the first run put down to the second.
+    // The note about the first run is not taken for the second's.
     let last = status(sandbox, "box")["last"].clone();
     sandbox.holm(&["stop", "--timeout", "0s", "box"]).ok();
     let after = status(sandbox, "box")["last"].clone();
@@ -39,15 +39,15 @@ fn a_late_monitor_harms_no_later_run(sandbox: &mut Sandbox) {
 }
 
 fn a_late_monitor_still_follows_the_restart_policy(sandbox: &mut Sandbox) {
-    let words = [&["launch", "box", "--set", "restart=always"][..], &IDLE].concat();
-    sandbox.holm(&words).ok();
+    let args = [&["launch", "box", "--set", "restart=always"][..], &IDLE].concat();
+    sandbox.holm(&args).ok();
     let monitor = end_unseen(sandbox);
     let before = status(sandbox, "box");
-    // This one takes away what the run has left.
+    // This command cleans up the ended run.
     sandbox.holm(&["set", "box", "pids.limit=50"]).ok();
     assert_eq!(status(sandbox, "box")["status"], "restarting", "{before}");
-    for words in [&["rename", "box", "other"][..], &["rm", "box"]] {
-        sandbox.holm(words).refused(&["box", "is about to be started again", "holm stop box"]);
+    for args in [&["rename", "box", "other"][..], &["rm", "box"]] {
+        sandbox.holm(args).refused(&["box", "is about to be started again", "holm stop box"]);
     }
     kill(monitor, Signal::CONT);
     sandbox

@@ -17,9 +17,9 @@ fn a_log_is_bounded_and_turned(sandbox: &mut Sandbox) {
     sandbox.wait_for("the end", || {
         sandbox.holm(&["logs", "-n", "1", "g"]).stdout.starts_with("the end").then_some(())
     });
-    let folder = sandbox.root().join("guests/g");
+    let directory = sandbox.root().join("guests/g");
     for name in ["log", "log.1"] {
-        let size = folder.join(name).metadata().unwrap().len();
+        let size = directory.join(name).metadata().unwrap().len();
         assert!((1..=1 << 20).contains(&size), "{name}: {size}");
     }
     let text = logs(sandbox);
@@ -29,10 +29,10 @@ fn a_log_is_bounded_and_turned(sandbox: &mut Sandbox) {
     sandbox.holm(&["kill", "g"]).ok();
 }
 
-/// A folder stands in its place, as little to be opened as a file on a full disk.
+/// A directory in its place cannot be opened, like a new file on a full disk.
 fn a_log_that_could_not_be_written_goes_on(sandbox: &mut Sandbox) {
-    let words = ["create", "g", "--base", "busybox", "--net", "none", "--", "sh", "-c", COUNT];
-    sandbox.holm(&words).ok();
+    let args = ["create", "g", "--base", "busybox", "--net", "none", "--", "sh", "-c", COUNT];
+    sandbox.holm(&args).ok();
     let log = sandbox.root().join("guests/g/log");
     std::fs::create_dir(&log).unwrap();
     sandbox.holm(&["start", "g"]).ok();
@@ -55,7 +55,7 @@ fn a_log_is_followed_until_the_guest_has_ended(sandbox: &mut Sandbox) {
     std::io::Read::read_to_string(&mut output, &mut rest).unwrap();
     assert_eq!((&seen, rest.as_str()), (b"run\r\n", "run\r\nthe end\r\n"), "a reboot is no end");
     assert!(reader.wait().unwrap().success());
-    // It is stopped now: all of it, and no waiting.
+    // Of a stopped guest `logs -f` prints the log and ends.
     let again = sandbox.holm(&["logs", "-f", "-n", "1", "g"]).ok();
     assert_eq!(again.stdout, "the end\r\n");
     assert_eq!(end(sandbox).to_string(), "exited 0");

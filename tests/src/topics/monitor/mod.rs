@@ -1,4 +1,5 @@
-//! The process beside each running guest: its console and log, its death and what others do about that.
+//! The process beside each running guest: console, log, its own death, and the new monitor after
+//! it.
 
 mod adopted;
 mod bounds;
@@ -31,19 +32,20 @@ pub fn tests() -> Vec<Test> {
 
 /// Makes and starts guest `g` without a network, on the busybox base.
 pub fn launch(sandbox: &Sandbox, options: &[&str], script: &str) {
-    let words = ["launch", "g", "--base", "busybox", "--net", "none"];
-    sandbox.holm(&[&words, options, &["--", "sh", "-c", script]].concat()).ok();
+    let args = ["launch", "g", "--base", "busybox", "--net", "none"];
+    sandbox.holm(&[&args, options, &["--", "sh", "-c", script]].concat()).ok();
 }
 
 pub fn logs(sandbox: &Sandbox) -> String {
     sandbox.holm(&["logs", "g"]).ok().stdout
 }
 
-/// Waits until the guest is stopped; says how it ended.
+/// Waits until the guest is stopped; returns how it ended.
 pub fn end(sandbox: &Sandbox) -> Ended {
     sandbox.wait_for("the guest ends", || {
         let status = status(sandbox, "g");
-        // Stopped is seen before the monitor has noted how: an adopter asks until somebody else has reaped init.
+        // The guest is stopped before its end is recorded: an adopting monitor waits until init is
+        // reaped.
         let words = status["last"]["ended"].as_str().filter(|_| status["status"] == "stopped")?;
         Some(Ended::parse(words).expect("words of an end"))
     })

@@ -1,4 +1,5 @@
-//! Process ids that belong to somebody else by now: whoever has one is neither taken for the guest's nor harmed.
+//! Process ids that were reused: the process that has one now is neither taken for the guest's nor
+//! harmed.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -17,7 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(of_one_who_was_to_start_it_again).bases(&["busybox"]),
 ];
 
-/// A process of the host that has nothing to do with the guest but looks like its monitor.
+/// A process of the host that looks like the guest's monitor but is not.
 struct Bystander(Child);
 
 impl Bystander {
@@ -39,7 +40,8 @@ impl Drop for Bystander {
     }
 }
 
-/// Makes the state of guest `box` name the process `pid`, as if the kernel had given it a number that was free again.
+/// Changes the run record of guest `box` to name the process `pid`, as if the process id had been
+/// reused.
 fn name_in_state(sandbox: &mut Sandbox, whose: &str, pid: u32) {
     let layout = Layout::probe().expect("control groups");
     let group = format!("holm-{}", sandbox.instance().expect("the root is in use"));
@@ -52,7 +54,7 @@ fn name_in_state(sandbox: &mut Sandbox, whose: &str, pid: u32) {
     cgroup.set_record(state.to_string().as_bytes()).expect("an attribute");
 }
 
-/// Kills the guest's monitor, and waits until its number is free.
+/// Kills the guest's monitor, and waits until it is reaped.
 fn kill_monitor(sandbox: &Sandbox) {
     let monitor = Pid::from_raw(pid(&status(sandbox, "box"), "monitor")).expect("a process id");
     kill_process(monitor, Signal::KILL).expect("it runs");
@@ -64,9 +66,9 @@ fn the_monitors(sandbox: &mut Sandbox) {
     let mut other = Bystander::new();
     kill_monitor(sandbox);
     name_in_state(sandbox, "monitor", other.0.id());
-    // With its socket away as well, such a process would be ended as a monitor that nobody can reach.
+    // Without its socket such a process would be ended as a monitor that cannot be reached.
     let run = format!("/run/holm/{}", sandbox.instance().expect("in use"));
-    std::fs::remove_dir_all(run).expect("a run folder");
+    std::fs::remove_dir_all(run).expect("a run directory");
     sandbox.holm(&["start", "box"]).refused(&["already running"]);
     let adopted = status(sandbox, "box");
     assert_eq!(adopted["unwatched"], false, "{adopted}");
@@ -83,7 +85,7 @@ fn the_inits(sandbox: &mut Sandbox) {
     kill_monitor(sandbox);
     name_in_state(sandbox, "pid", other.0.id());
     sandbox.holm(&["exec", "box", "true"]).refused(&["init of the guest"]);
-    // A guest without an init is none: what is left of it goes.
+    // A guest without its init is cleaned up.
     sandbox.holm(&["start", "box"]).ok();
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
     other.is_unharmed();
@@ -92,7 +94,7 @@ fn the_inits(sandbox: &mut Sandbox) {
     other.is_unharmed();
 }
 
-/// The note of a start that is to follow is on the disk, and may be read after the host has booted again.
+/// A pending restart is on the disk, and may be read after the host has rebooted.
 fn of_one_who_was_to_start_it_again(sandbox: &mut Sandbox) {
     idle(sandbox, "launch", "box");
     sandbox.holm(&["stop", "box"]).ok();

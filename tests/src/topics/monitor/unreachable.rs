@@ -1,4 +1,4 @@
-//! A monitor's death reaches no guest.
+//! Guests whose monitor or run record cannot be reached or read.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -8,15 +8,15 @@ use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(a_wiped_run_folder_loses_no_guest).bases(&["busybox"]),
-    test!(a_wiped_run_folder_gives_no_number_away).bases(&["busybox"]),
-    test!(a_guest_with_an_unreadable_state_can_be_killed).bases(&["busybox"]),
+    test!(a_wiped_run_directory_loses_no_guest).bases(&["busybox"]),
+    test!(a_wiped_run_directory_gives_no_number_away).bases(&["busybox"]),
+    test!(a_guest_with_an_unreadable_run_record_can_be_killed).bases(&["busybox"]),
 ];
 
-fn a_wiped_run_folder_loses_no_guest(sandbox: &mut Sandbox) {
+fn a_wiped_run_directory_loses_no_guest(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let number = sandbox.instance().expect("the root is in use");
-    std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run folder");
+    std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run directory");
     let found = sandbox.holm(&["status", "box", "--json"]).ok();
     assert_ne!(found.json()["status"], "stopped");
     assert!(found.stderr.contains("the monitor of guest box could not be reached;"), "{found}");
@@ -24,13 +24,13 @@ fn a_wiped_run_folder_loses_no_guest(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
 }
 
-/// The root that comes first must not take the guests of another for its own.
-fn a_wiped_run_folder_gives_no_number_away(sandbox: &mut Sandbox) {
+/// Another root must not get the number, and with it the guests.
+fn a_wiped_run_directory_gives_no_number_away(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let number = sandbox.instance().expect("the root is in use");
     let kept = std::fs::metadata(sandbox.root().join("instance")).expect("a file").ino();
     let before = pid(&status(sandbox, "box"), "pid");
-    std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run folder");
+    std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run directory");
     std::fs::remove_file(format!("/run/holm/instances/{number}")).expect("its link");
 
     let other = sandbox.root().join("other");
@@ -48,8 +48,8 @@ fn a_wiped_run_folder_gives_no_number_away(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
 }
 
-/// As after an upgrade to a Holm that writes the state in another way.
-fn a_guest_with_an_unreadable_state_can_be_killed(sandbox: &mut Sandbox) {
+/// As after a change of the run record's format.
+fn a_guest_with_an_unreadable_run_record_can_be_killed(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "odd", &["--set", "restart=always"]);
     launch_idle(sandbox, "box", &[]);
     let group = host::cgroups()

@@ -1,4 +1,4 @@
-//! Guests in which a network manager of their own runs: what Holm has set stays, and who asks is told the same.
+//! Guests that run a network manager: what Holm has set stays, and the responder offers the same.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -36,12 +36,12 @@ fn shell(sandbox: &Sandbox, script: &str) -> String {
     sandbox.holm(&["exec", "g", "--", "sh", "-c", script]).ok().stdout
 }
 
-/// What `shell` prints once that pleases `right`; the kernel and a manager settle in their own time.
+/// The output of `shell`, as soon as `right` accepts it: the kernel and the manager need some time.
 fn settles(sandbox: &Sandbox, script: &str, right: impl Fn(&str) -> bool) {
     sandbox.wait_for(script, || right(&shell(sandbox, script)).then_some(()));
 }
 
-/// The guest has what Holm has decided for it, and answers there; then it ends.
+/// The guest has the addresses of its run record and answers at them; then it ends.
 fn is_as_decided(sandbox: &Sandbox) {
     let status: Value = sandbox.holm(&["status", "g", "--json"]).ok().json();
     let address = |key: &str| status["state"]["net"][key].as_str().expect("an address").to_owned();
@@ -66,7 +66,7 @@ fn is_as_decided(sandbox: &Sandbox) {
     sandbox.holm(&["rm", "--force", "g"]).ok();
 }
 
-/// Whether a system answers there: a port that nobody serves is refused by it, and by nobody in its place.
+/// Whether a system has the address: it refuses connections to a port without a server.
 fn answers(address: IpAddr) -> bool {
     let port = SocketAddr::new(address, 9);
     TcpStream::connect_timeout(&port, Duration::from_secs(2))

@@ -18,7 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(ports_published_on_one_address_answer_there_only),
     test!(taken_ports_name_their_owner),
     test!(ports_of_a_dead_guest_are_freed),
-    test!(a_forgotten_guest_frees_its_ports_at_once),
+    test!(an_ended_guests_ports_are_unpublished_at_once),
     test!(serves_on_its_address_and_on_a_published_port).bases(&["busybox"]),
     test!(a_taken_port_is_refused).bases(&["busybox"]),
 ];
@@ -85,7 +85,7 @@ fn taken_ports_name_their_owner(_: &mut Sandbox) {
     let error =
         refuse(1, 2, &[(None, 9000, 1, Proto::Tcp), (Some("127.0.0.1"), 9000, 2, Proto::Tcp)]);
     assert!(error.contains("this guest itself"), "{error}");
-    // The same guest again, after its end was not noticed: its own interface does not stand in its way.
+    // The same guest again, whose end was not noticed: its own interface is no conflict.
     topology.host.with(|| net::plan(1, 1, &published(TCP_80)).unwrap());
 }
 
@@ -108,7 +108,7 @@ fn ports_of_a_dead_guest_are_freed(sandbox: &mut Sandbox) {
 }
 
 /// The interface may outlive the guest a little; the ports must not.
-fn a_forgotten_guest_frees_its_ports_at_once(_: &mut Sandbox) {
+fn an_ended_guests_ports_are_unpublished_at_once(_: &mut Sandbox) {
     let topology = Topology::new();
     let _living = topology.guest(1, 1, &published(&[(None, 8081, 80, Proto::Tcp)]));
     let ended = topology.guest(1, 2, &published(TCP_80));
@@ -134,10 +134,10 @@ fn get(address: SocketAddr) -> Option<String> {
 fn serves_on_its_address_and_on_a_published_port(sandbox: &mut Sandbox) {
     let port = free_port();
     let publish = format!("{port}:80");
-    let words = ["launch", "web", "--base", "busybox", "-p", &publish, "--", "sh", "-c"];
+    let args = ["launch", "web", "--base", "busybox", "-p", &publish, "--", "sh", "-c"];
     let server =
         "mkdir -p /srv && echo hello from inside >/srv/page && exec httpd -f -p 80 -h /srv";
-    sandbox.holm(&[&words[..], &[server]].concat()).ok();
+    sandbox.holm(&[&args[..], &[server]].concat()).ok();
     let address = status(sandbox, "web")["state"]["net"]["guest_v4"]
         .as_str()
         .and_then(|a| a.parse::<IpAddr>().ok());
@@ -157,7 +157,7 @@ fn a_taken_port_is_refused(sandbox: &mut Sandbox) {
     let taken = TcpListener::bind("0.0.0.0:0").expect("a port of our own");
     let port = taken.local_addr().expect("bound").port().to_string();
     let publish = format!("{port}:80");
-    let words = ["launch", "web", "--base", "busybox", "-p", &publish, "--", "sleep", "1000"];
-    sandbox.holm(&words).refused(&[&port]);
+    let args = ["launch", "web", "--base", "busybox", "-p", &publish, "--", "sleep", "1000"];
+    sandbox.holm(&args).refused(&[&port]);
     assert_eq!(sandbox.holm(&["ls", "-q"]).ok().stdout, "", "nothing was made");
 }

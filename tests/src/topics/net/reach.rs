@@ -1,4 +1,4 @@
-//! Who reaches whom: guests, their host, and what is outside.
+//! Which packets pass between guests, their host and the outside.
 
 use holm::config::{Net, Proto};
 use holm::net;
@@ -10,7 +10,7 @@ use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(a_guest_talks_to_its_host_to_others_and_outside),
-    test!(guests_without_peers_are_alone),
+    test!(guests_without_peers_are_isolated),
     test!(other_instances_are_other_guests),
     test!(guests_cannot_borrow_addresses),
     test!(two_guests_at_one_address_are_refused),
@@ -54,7 +54,7 @@ fn a_guest_talks_to_its_host_to_others_and_outside(_: &mut Sandbox) {
     assert!(topology.host.reaches(&two.v4(7000)).is_some(), "the host reaches the guest");
 }
 
-fn guests_without_peers_are_alone(_: &mut Sandbox) {
+fn guests_without_peers_are_isolated(_: &mut Sandbox) {
     let topology = Topology::new();
     let alone = topology.guest(1, 1, &Net { peers: false, ..published(TCP_80) });
     let also_alone = topology.guest(1, 2, &Net { peers: false, ..Net::default() });
@@ -145,7 +145,8 @@ fn two_guests_at_one_address_are_refused(_: &mut Sandbox) {
     assert_eq!(topology.host.with(|| net::leftovers(1).unwrap()), [1]);
 }
 
-/// The interface of a guest with published ports lets packets to 127.0.0.0/8 through; a guest's must not be among them.
+/// The interface of a guest with published ports lets packets to 127.0.0.0/8 through; a guest's
+/// must not be among them.
 fn loopback_services_of_the_host_stay_private(_: &mut Sandbox) {
     let topology = Topology::new();
     let guest = topology.guest(1, 1, &published(TCP_80));

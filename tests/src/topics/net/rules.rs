@@ -1,4 +1,4 @@
-//! The ruleset, interfaces and settings of the host: made, made again, removed.
+//! The host's ruleset, interfaces and settings: made, restored, removed.
 
 use holm::config::{Net, Proto};
 use holm::net;
@@ -9,15 +9,15 @@ use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(flushed_rules_come_back_with_the_ports),
-    test!(a_look_makes_flushed_rules_again).bases(&["busybox"]),
+    test!(a_flushed_ruleset_is_restored_with_its_ports),
+    test!(ls_and_status_restore_a_flushed_ruleset).bases(&["busybox"]),
     test!(detaching_leaves_nothing),
     test!(a_dead_guests_interface_is_replaced),
     test!(foreign_rules_stay_and_blocking_ones_are_found),
     test!(forwarding_keeps_advertised_routes),
 ];
 
-fn flushed_rules_come_back_with_the_ports(_: &mut Sandbox) {
+fn a_flushed_ruleset_is_restored_with_its_ports(_: &mut Sandbox) {
     let topology = Topology::new();
     let guest = topology.guest(1, 1, &published(TCP_80));
     let _server = guest.netns.serve_tcp("[::]:80");
@@ -29,8 +29,9 @@ fn flushed_rules_come_back_with_the_ports(_: &mut Sandbox) {
     assert_eq!(topology.host.sh("nft list ruleset"), rules);
 }
 
-/// The whole command, on a host of its own network: `ls` and `status` make the rules again, once, and say so.
-fn a_look_makes_flushed_rules_again(sandbox: &mut Sandbox) {
+/// With the real command in a network namespace: `ls` and `status` restore the ruleset once, and
+/// say so.
+fn ls_and_status_restore_a_flushed_ruleset(sandbox: &mut Sandbox) {
     let topology = Topology::new();
     let holm = |words: &[&str]| topology.host.with(|| sandbox.holm(words));
     let launch = |name: &str, net: &str| {
@@ -61,7 +62,7 @@ fn a_look_makes_flushed_rules_again(sandbox: &mut Sandbox) {
     let told = topology.outside.with(|| sandbox.holm(&["ls"])).ok();
     assert!(!told.stderr.contains("rules"), "{told}");
     assert_eq!(topology.outside.sh("nft list tables"), "");
-    // A guest without a network is no reason to make them.
+    // A guest without a network does not need the ruleset.
     holm(&["stop", "web"]).ok();
     topology.host.sh("nft flush ruleset");
     assert!(!holm(&["ls"]).ok().stderr.contains("rules"));
@@ -72,7 +73,7 @@ fn a_look_makes_flushed_rules_again(sandbox: &mut Sandbox) {
 fn detaching_leaves_nothing(_: &mut Sandbox) {
     let topology = Topology::new();
     let first = topology.guest(1, 1, &Net::default());
-    // Names only: states and link-local addresses of other interfaces settle in their own time.
+    // Names only: states and link-local addresses of other interfaces may still change.
     let look = "ip -br link | cut -d' ' -f1; ip -4 route show table all; ip -6 route show table all | grep h1-2 || true
         nft list ruleset";
     let before = topology.host.sh(look);

@@ -1,4 +1,5 @@
-//! Network namespaces that stand for the host, guests and the outside. Nothing touches the machine's own.
+//! Network namespaces that stand for the host, guests and the outside. The machine's own is not
+//! touched.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,9 +19,9 @@ use holm_init::responder::{REPLY_MAX, reply};
 use rustix::io::{Errno, read, write};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// How long something that has to come is waited for.
+/// How long a test waits for what has to arrive.
 pub const PATIENCE: Duration = Duration::from_mins(2);
-/// How long something that must not arrive is waited for.
+/// How long a test waits for what must not arrive.
 pub const SILENCE: Duration = Duration::from_millis(300);
 
 /// A network namespace, held by a process that sleeps in it.
@@ -146,7 +147,7 @@ pub struct Server(#[expect(dead_code, reason = "its end tells the thread")] mpsc
 impl Server {
     fn start(mut serve: impl FnMut() + Send + 'static) -> Self {
         let (end, ended) = mpsc::channel();
-        // Left to itself: an accept that nobody connects to ends with the test process.
+        // Not joined: an accept without a client ends with the test process.
         thread::spawn(move || {
             while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {
                 serve();
@@ -193,7 +194,8 @@ impl Topology {
         Guest { netns, plan }
     }
 
-    /// The same while the host has `file` in the place of another; also gives the guest's resolv.conf.
+    /// The same while `file` is mounted over `place` of the host; also returns the guest's
+    /// resolv.conf.
     pub fn guest_of_host_with(
         &self,
         file: &Path,
@@ -227,7 +229,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Answers one question of the guest as its monitor does; `ask` makes the guest ask it. Returns the question.
+    /// Replies to the guest's requests as its monitor does while `ask` runs; returns the requests.
     pub fn answering(&self, responder: &OwnedFd, ask: impl FnOnce() + Send) -> Vec<Vec<u8>> {
         let config = self.plan.lease();
         let ended = AtomicBool::new(false);
