@@ -211,7 +211,7 @@ fn completion_knows_verbs_options_and_keys() {
     assert_eq!(words(&["stop", ""]), "", "there is no root, and none is made");
     assert_eq!(words(&["exec", "web", "--", "l"]), "");
     assert_eq!(words(&["exec", "web", "ls", "-"]), "");
-    assert_eq!(words(&["doctor", "kernel", "over"]), "overlay\noverlay-detached\n");
+    assert_eq!(words(&["doctor", "kernel", "over"]), "overlay\n");
     assert_eq!(words(&["completion", ""]), "bash\nzsh\nfish\n");
     assert_eq!(words(&["create", "web", "--init", ""]), "system\nminimal\n");
     assert_eq!(words(&["run", "--network", "p"]), "private\n");

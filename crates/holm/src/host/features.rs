@@ -165,12 +165,6 @@ pub const FEATURES: &[Feature] = &[
         "modprobe overlay; move the Holm root to ext4, XFS or btrfs (holm --root DIR)",
         layers::overlay,
     ),
-    Feature::extra(
-        "overlay-detached",
-        "each start attaches its layers first, which takes some microseconds",
-        "boot a kernel of 6.15 or newer",
-        layers::detached,
-    ),
     Feature::needed(
         "xattr",
         "no guest can delete or replace a file of its base",

@@ -136,7 +136,7 @@ fn netlink_answers() {
 fn forced_answers() {
     assert!(listed("erofs,overlay", "overlay"));
     assert!(listed(" erofs , overlay", "erofs"));
-    assert!(!listed("overlay-detached", "overlay"));
+    assert!(!listed("cgroup-v2", "cgroup"));
     assert!(!listed("", "overlay"));
 }
 

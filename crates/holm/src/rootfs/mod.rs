@@ -20,7 +20,7 @@ pub use error::Error;
 pub use files::{bind_socket, lay_over};
 pub use fsmount::{Filesystem, clone_tree, memory};
 pub use mounts::{Mounts, Namespaces, Sources};
-pub use overlay::{Layers, UPPER, Upper, WORK, mount_root};
+pub use overlay::{Layers, UPPER, Upper, WORK, mount_image, mount_root};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use section::with_section;

@@ -5,6 +5,7 @@ use holm_sys::mount;
 use rustix::fs::{CWD, Mode, mkdir};
 use rustix::mount::{MountAttrFlags, MoveMountFlags, move_mount};
 
+use super::table::ROOT_FLAGS;
 use super::{Error, Filesystem, Result, clone_tree, memory};
 
 /// The directory in a private layer that holds what the guest has changed.
@@ -42,9 +43,7 @@ pub fn mount_root(
     layers: Layers<'_>,
     user_namespace: BorrowedFd<'_>,
 ) -> Result<OwnedFd> {
-    let image = Filesystem::open("erofs")?
-        .set("source", layers.image)?
-        .mount(MountAttrFlags::MOUNT_ATTR_RDONLY)?;
+    let image = mount_image(layers.image)?;
     mount::map_ids(image.as_fd(), user_namespace)
         .map_err(|error| Error::io("map the owners of", layers.image, error))?;
     attach(image, &stage.join("image"))?;
@@ -67,11 +66,16 @@ pub fn mount_root(
         .set("metacopy", "on")?
         .set("redirect_dir", "on")?
         .set("index", "off")?
-        .mount(MountAttrFlags::MOUNT_ATTR_NODEV)?;
+        .mount(ROOT_FLAGS)?;
     refuse_read_only(&root, layers.upper)?;
     let here = root.try_clone().map_err(|error| Error::io("keep", stage.join("root"), error))?;
     attach(root, &stage.join("root"))?;
     Ok(here)
+}
+
+/// A base's metadata image, attached nowhere: mounted from the file, without a loop device.
+pub fn mount_image(image: &Path) -> Result<OwnedFd> {
+    Filesystem::open("erofs")?.set("source", image)?.mount(MountAttrFlags::MOUNT_ATTR_RDONLY)
 }
 
 fn upper(upper: Upper<'_>, user_namespace: BorrowedFd<'_>) -> Result<OwnedFd> {

@@ -117,6 +117,9 @@ const INERT: Flags = NOSUID.union(NODEV).union(NOEXEC);
 /// Devices can be opened there: null is harmless, and nodev would make it unreadable.
 const COVER: Flags = RO.union(NOSUID).union(NOEXEC);
 
+/// The flags of the root.
+pub const ROOT_FLAGS: Flags = NODEV;
+
 /// The boot id of a guest's own, if it is to have one: journald tells boots apart by it.
 pub const BOOT_ID: &str = "/dev/.holm/boot_id";
 
@@ -152,7 +155,7 @@ const fn masked_directory(at: &'static str) -> Mount {
 /// sysctl that is not of a namespace of the guest's are closed by their owner and mode; /proc/keys shows only keys of users
 /// that the guest has. Masked is what anybody may read and what harms.
 pub static TABLE: &[Mount] = &[
-    mount("/", What::Root, NODEV, Part::Root).external(),
+    mount("/", What::Root, ROOT_FLAGS, Part::Root).external(),
     mount("/dev", What::Devices, NOSUID.union(NOEXEC), Part::Dev).external(),
     mount("/dev/pts", What::Terminals, NOSUID.union(NOEXEC), Part::Dev),
     mount("/dev/shm", What::SharedMemory, NOSUID.union(NODEV), Part::Dev),

@@ -51,10 +51,5 @@ fn machine_of_the_lane(sandbox: &mut Sandbox) {
     }
     let release = read_to_string("/proc/sys/kernel/osrelease").expect("a kernel");
     let old = release.starts_with("6.12.");
-    assert_eq!(
-        state(&all, "overlay-detached"),
-        if old { "degraded" } else { "ok" },
-        "{release}{outcome}"
-    );
     assert_eq!(state(&all, "pidfd"), if old { "degraded" } else { "ok" }, "{release}{outcome}");
 }
