@@ -44,3 +44,14 @@ impl Coded for Failed {
         Details::new(code).object(&self.object)
     }
 }
+
+/// An error and its causes as one line: for passing from process to process.
+pub(crate) fn in_one_line(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        line = format!("{line}: {source}");
+        cause = source.source();
+    }
+    line
+}

@@ -3,12 +3,13 @@
 use std::os::fd::OwnedFd;
 
 use super::decision::Decision;
-use super::error::{Result, in_one_line};
+use super::error::Result;
 use super::init_program::init_program;
 use super::limits::limits;
 use super::machine_id::mark_started;
 use super::running::write_record;
 use crate::cgroup::GuestCgroup;
+use crate::failed::in_one_line;
 use crate::launch::{self, Assembled, Assembly, Running, Spec, Stdio};
 use crate::net;
 use crate::process::{self, own_pid};

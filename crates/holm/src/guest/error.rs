@@ -146,17 +146,6 @@ impl Error {
     }
 }
 
-/// An error and its causes as one line: for passing from process to process.
-pub(super) fn in_one_line(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        line = format!("{line}: {source}");
-        cause = source.source();
-    }
-    line
-}
-
 impl Coded for Error {
     fn details(&self) -> Details {
         match self {

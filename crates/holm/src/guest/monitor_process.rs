@@ -13,9 +13,10 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-use super::error::{Error, Result, in_one_line};
+use super::error::{Error, Result};
 use super::handle::Guest;
 use crate::cgroup::GuestCgroup;
+use crate::failed::in_one_line;
 use crate::launch::Running;
 use crate::monitor::{self, Handoff};
 use crate::net;

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use holm_proto::{Ended, How};
 
-use super::error::{Result, in_one_line};
+use super::error::Result;
 use super::handle::Guest;
 use super::reconcile::reconcile;
 use super::start;
 use crate::config::Restart;
+use crate::failed::in_one_line;
 use crate::process::own_pid;
 use crate::record::{LONGEST_WAIT, LastRun};
 

@@ -1,6 +1,5 @@
 //! The mounts of a guest's root, tried out by the functions that a start calls.
 
-use std::error::Error;
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::chown;
@@ -10,6 +9,7 @@ use rustix::fs::{Mode, mkdirat};
 
 use super::scratch::Scratch;
 use super::{Answer, Machine, child};
+use crate::failed::in_one_line;
 use crate::process::{GuestRoot, leave_host};
 use crate::rootfs::{Layers, UPPER, Upper, WORK, clone_tree, mount_image, mount_root};
 
@@ -68,17 +68,6 @@ fn write_image(scratch: &Scratch) -> Result<PathBuf, String> {
     let file = scratch.path().join("image");
     fs::write(&file, empty_image()).map_err(|error| format!("{}: {error}", file.display()))?;
     Ok(file)
-}
-
-/// An error with its causes.
-fn in_one_line(error: &dyn Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        line = format!("{line}: {source}");
-        cause = source.source();
-    }
-    line
 }
 
 /// The smallest EROFS: a superblock and one empty root directory (Documentation/filesystems/erofs.rst).

@@ -1,5 +1,5 @@
-use super::super::error::in_one_line;
 use super::super::handle::Guest;
+use crate::failed::in_one_line;
 use crate::net;
 use crate::pool::{Name, Pool};
 use crate::record::{RunRecord, now};

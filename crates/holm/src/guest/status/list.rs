@@ -1,7 +1,8 @@
-use super::super::error::{Result, in_one_line};
+use super::super::error::Result;
 use super::super::handle::Guest;
 use super::super::reconcile::{restore_ruleset, sweep, sweep_one};
 use super::summary::{Status, Summary, look};
+use crate::failed::in_one_line;
 use crate::pool::{Name, Pool};
 
 /// The names of all guests of a root, those of `holm run` among them, sorted.

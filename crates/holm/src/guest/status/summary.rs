@@ -1,10 +1,11 @@
 use serde::Serialize;
 
-use super::super::error::{Error, Result, in_one_line};
+use super::super::error::{Error, Result};
 use super::super::handle::Guest;
 use super::super::running::{RunningGuest, read_record};
 use crate::cgroup::Usage;
 use crate::config::Config;
+use crate::failed::in_one_line;
 use crate::pool::Name;
 use crate::record::{LastRun, PendingRestart, RunRecord};
 
