@@ -230,7 +230,9 @@ mod tests {
     /// The reason of a failure of the parent's with `errno`, when a child that waits has said something.
     fn reason(says: &[Message], errno: Errno) -> String {
         let (parent, child) = channel().unwrap();
-        says.iter().for_each(|message| child.send(*message));
+        for message in says {
+            child.send(*message);
+        }
         let process =
             Command::new("sleep").arg("1000").stdout(Stdio::from(child.to_parent)).spawn();
         let pidfd = pidfd_open(Pid::from_child(&process.unwrap()), PidfdFlags::empty()).unwrap();

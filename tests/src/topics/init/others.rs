@@ -1,4 +1,4 @@
-//! Guests that run sysvinit, OpenRC or runit.
+//! Guests that run sysvinit, `OpenRC` or runit.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
