@@ -40,7 +40,7 @@ impl Run for Logs {
         let name = context::guest(&pool, &self.name)?;
         let output = stdout();
         // A guest that was removed meanwhile writes no more.
-        let more = || guest::goes_on(&Guest::new(&pool, &name)).unwrap_or(false);
+        let more = || guest::is_active(&Guest::new(&pool, &name)).unwrap_or(false);
         let logs = monitor::Logs {
             directory: &pool.guest_dir(&name),
             lines: self.lines,

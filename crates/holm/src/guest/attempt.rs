@@ -1,4 +1,4 @@
-//! One attempt to start a guest, and what it makes.
+//! An attempt to start a guest, and undoing it.
 
 use std::os::fd::OwnedFd;
 
@@ -24,7 +24,8 @@ pub struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    /// Makes the guest's control group. From here on a guest without a directory can be found, and tells whose it is.
+    /// Makes the guest's control group and writes the run record. From here on other commands can
+    /// find a guest that has no directory.
     pub fn begin(decision: Decision<'a>) -> Result<Self> {
         let Decision { guest, ids, .. } = &decision;
         let owner = (ids.base, ids.base);
@@ -38,7 +39,8 @@ impl<'a> Attempt<'a> {
         Ok(attempt)
     }
 
-    /// Makes the guest up to its init, which waits. `notify` is bound in the guest, `monitor` is recorded.
+    /// Assembles the guest and clones its init, which waits to be released. `notify` is bound in
+    /// the guest; `monitor` is recorded.
     pub fn assemble(
         &self,
         stdio: Stdio,
@@ -89,15 +91,15 @@ impl<'a> Attempt<'a> {
         Ok(running)
     }
 
-    /// Removes what is left when init has ended. The interface is not waited for: it goes with the guest's network
-    /// namespace, some tens of milliseconds later.
+    /// Cleans up after init has ended. Does not wait for the interface, which disappears with the
+    /// guest's network namespace some tens of milliseconds later.
     pub fn clean_up(self) {
         let _ = self.cgroup.kill();
         let _ = net::end(&self.decision.network);
         let _ = self.cgroup.remove();
     }
 
-    /// Removes what a failed attempt has made.
+    /// Undoes a failed attempt.
     pub fn undo(self) {
         let _ = self.cgroup.kill();
         let _ = net::detach(&self.decision.network);

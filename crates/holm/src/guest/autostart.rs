@@ -9,8 +9,9 @@ use super::parallel::in_parallel;
 use super::status::list;
 use crate::pool::Pool;
 
-/// Starts the guests that have the key `autostart` and do not run: lower numbers first, equal ones at once. `start`
-/// starts one, and `report` is handed what came of it; a guest that does not start keeps no other from it.
+/// Starts the guests that have the key `autostart` and do not run: lower numbers first, equal ones
+/// in parallel. `start` starts one, and its result is passed to `report`. If one fails to start,
+/// the others are started nevertheless.
 pub fn autostart<T: Serialize + DeserializeOwned>(
     pool: &Pool,
     start: impl Fn(&str) -> T,

@@ -14,7 +14,7 @@ use crate::disk::Layer;
 use crate::pool::{self, Name};
 use crate::store;
 
-/// Makes a guest from the text of its guest.toml; it appears whole or not at all.
+/// Creates a guest from the text of its guest.toml. It appears complete or not at all.
 pub fn create(guest: &Guest<'_>, text: &str) -> Result<()> {
     let (pool, name) = (guest.pool(), guest.name());
     let config = config::parse(text, "guest.toml")?;

@@ -1,4 +1,4 @@
-//! What a start decides before it makes the guest's control group and processes.
+//! What is decided about a start before the guest's control group and processes are made.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,22 +28,22 @@ pub struct Decision<'a> {
     pub guest: Guest<'a>,
     pub config: Config,
     pub base: Base,
-    // The base cannot be removed until the guest's mounts hold its image.
+    // Keeps the base from being removed until the guest's mounts refer to its image.
     _pin: store::Pin,
     pub ids: Ids,
     pub network: Network,
     pub layer: Layer,
     machine_id: String,
-    /// The guest has not run yet: it gets its identity.
+    /// The guest has not run yet, so its identity is written into it.
     pub is_first: bool,
 }
 
-/// Decides how a guest is started with these settings and ids, on this private layer.
+/// Decides how a guest is started with these settings, ids and private layer.
 pub fn decide(guest: Guest<'_>, config: Config, ids: Ids, layer: Layer) -> Result<Decision<'_>> {
     if let Some(lack) = host::forced_lack() {
         return Err(Error::RequirementMissing(Box::new(lack)));
     }
-    // Directories and files in the guest have the modes that they are given, whatever the caller's shell takes away.
+    // The modes of files in the guest must not depend on the caller's umask.
     umask(Mode::from_raw_mode(0o022));
     let pool = guest.pool();
     let (machine_id, is_first) = machine_id(&guest, layer.is_kept())?;
@@ -55,7 +55,7 @@ pub fn decide(guest: Guest<'_>, config: Config, ids: Ids, layer: Layer) -> Resul
 }
 
 impl Decision<'_> {
-    /// What is recorded about the run.
+    /// The run record.
     pub fn record(&self, init: (i32, u64), monitor: (i32, u64)) -> RunRecord {
         RunRecord {
             init_pid: init.0,
@@ -80,7 +80,8 @@ impl Decision<'_> {
         }
     }
 
-    /// Whether process 1 is Holm's own init. It keeps the master of its console, so that no end of a monitor reaches it.
+    /// Whether process 1 is minimal init. That keeps the master of its console open, so its console
+    /// survives the monitor.
     pub fn is_minimal(&self) -> bool {
         self.kind() == Kind::Minimal
     }
@@ -109,7 +110,8 @@ impl Decision<'_> {
             arch: self.config.arch,
             security: self.config.security.clone(),
             dies_with_launcher: matches!(stdio, Stdio::Inherit(_)),
-            // Executing it takes a tenth of the time of a guest of one command; its memory matters in guests that stay.
+            // Executing the program would take a tenth of the time of a guest for one command. In
+            // other guests it is worth that: it uses less memory.
             in_place: self.is_minimal() && matches!(stdio, Stdio::Inherit(_)),
         })
     }
@@ -135,7 +137,7 @@ impl Decision<'_> {
         self.config.hostname.as_deref().unwrap_or(self.guest.name().as_str())
     }
 
-    /// The signal that asks init to end; `None` for an init that only a command inside can ask.
+    /// The signal that asks init to end; `None` if that takes a command inside the guest.
     fn stop_signal(&self) -> Option<i32> {
         match (self.config.stop.signal, self.kind().stop()) {
             (Some(signal), _) => Some(signal.0),
@@ -148,7 +150,7 @@ impl Decision<'_> {
     pub fn files(&self, stdio: Stdio) -> Vec<File> {
         let network = net::files(&self.network);
         if !self.layer.is_kept() && network == net::Files::default() {
-            // A guest of one command is gone before anybody asks for its machine id.
+            // In a guest for one command nothing looks at these files.
             return Vec::new();
         }
         let mut files = system::run_files(&Overlay {

@@ -1,4 +1,5 @@
-//! What `guests/NAME` holds beside the private layer: settings, the last run, the monitor's note on the end of init.
+//! The files in `guests/NAME` other than the private layer: settings, the last run, and the end
+//! note, in which the monitor writes down how init ended.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,7 +22,7 @@ impl Guest<'_> {
         self.dir().join("guest.toml")
     }
 
-    /// Its settings: the text of its guest.toml, and what it means.
+    /// Its guest.toml, as text and parsed.
     pub fn config(&self) -> Result<(String, Config)> {
         let path = self.config_path();
         let text = fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
@@ -29,17 +30,18 @@ impl Guest<'_> {
         Ok((text, config))
     }
 
-    /// How its last run ended; `None` before the first has.
+    /// Its last run; `None` if no run has ended yet.
     pub(super) fn last_run(&self) -> Option<LastRun> {
         serde_json::from_str(&fs::read_to_string(self.dir().join("last")).ok()?).ok()
     }
 
-    /// Where its monitor notes the end of init, until that is part of the last run.
+    /// The end note, which is removed once the last run has been recorded.
     fn end_note_path(&self) -> PathBuf {
         self.dir().join(OsStr::from_bytes(ENDED.to_bytes()))
     }
 
-    /// That note, if it is about this run: a monitor writes it without locking the guest.
+    /// How init ended according to the end note, if that is about this run. A monitor writes the
+    /// note without locking the guest, so it may be an older one.
     pub(super) fn end_note(&self, run: u64) -> Option<String> {
         let note = Note::parse(&fs::read_to_string(self.end_note_path()).ok()?)?;
         (note.run == run).then(|| note.ended.to_string())
@@ -47,18 +49,18 @@ impl Guest<'_> {
 }
 
 impl LockedGuest<'_> {
-    /// Writes how its run ended.
+    /// Records how its run ended.
     pub(super) fn write_last_run(&self, last: &LastRun) -> Result<()> {
         let text = serde_json::to_string(last).unwrap_or_default();
         Ok(pool::write(&self.dir().join("last"), &text)?)
     }
 
-    /// Removes the monitor's note on the end of init.
+    /// Removes the end note.
     pub(super) fn remove_end_note(&self) {
         let _ = fs::remove_file(self.end_note_path());
     }
 
-    /// Cancels the pending restart; says whether there was one.
+    /// Cancels the pending restart. Returns whether there was one.
     pub(super) fn cancel_restart(&self) -> Result<bool> {
         match self.last_run() {
             Some(last) if last.pending.is_some() => {
@@ -70,7 +72,7 @@ impl LockedGuest<'_> {
     }
 }
 
-/// Moves a directory to a path where nothing is.
+/// Moves a directory to a path that must not exist.
 pub(super) fn move_to(from: &Path, to: &Path) -> Result<()> {
     renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
         .map_err(|errno| Error::io("move to", to, errno))

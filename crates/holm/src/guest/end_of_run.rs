@@ -2,17 +2,17 @@ use holm_proto::Ended;
 
 use super::error::Result;
 use super::handle::{Guest, LockedGuest};
-use super::reconcile::clean_up_noting;
+use super::reconcile::clean_up_with;
 use super::restart::{start_again, wait_before_restart};
 use super::running::{RunningGuest, read_record};
 use crate::process::{self, own_pid};
 use crate::record::{LastRun, PendingRestart, now};
 use crate::step;
 
-/// What a monitor does when its guest's init has ended: records it, cleans up, and starts the guest
-/// again if it rebooted or its restart policy says so. Returns when the guest stays stopped.
+/// Records that a guest's init has ended, cleans up, and restarts the guest if it rebooted or its
+/// restart policy says so. Returns if the guest stays stopped.
 ///
-/// The caller is the monitor itself, after it has executed `holm monitor-ended`.
+/// Called by the monitor itself, in `holm monitor-ended`.
 pub fn end_of_run(guest: &Guest<'_>, ended: Ended) -> Result<()> {
     let locked = guest.lock()?;
     step::done("ended-lock");
@@ -40,10 +40,10 @@ pub fn end_of_run(guest: &Guest<'_>, ended: Ended) -> Result<()> {
     }
 }
 
-/// Records the end of the run whose monitor this process is, and cleans up after it.
+/// Records the end of the run whose monitor this process is, and cleans up.
 ///
-/// Another command may have done so first, and then leaves the restart to this one; the guest may even have been
-/// started again.
+/// Another command may have done so already and left only the restart to this process. The guest
+/// may even have been started again since.
 pub(super) fn record_own_end(
     guest: &LockedGuest<'_>,
     note: impl FnOnce(LastRun) -> LastRun,
@@ -53,7 +53,7 @@ pub(super) fn record_own_end(
         && let Some(record) = read_record(&cgroup, guest.name())?
         && own(record.monitor_pid, record.monitor_inode)
     {
-        return clean_up_noting(guest, RunningGuest { cgroup, record }, note);
+        return clean_up_with(guest, RunningGuest { cgroup, record }, note);
     }
     match guest.last_run() {
         Some(last)

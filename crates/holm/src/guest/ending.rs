@@ -1,4 +1,4 @@
-//! Ending a guest so that it stays stopped: what `stop` and `kill` share.
+//! What `stop` and `kill` have in common: ending a guest so that it stays stopped.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::record::since_boot;
 /// How long a monitor may take to clean up after its guest has ended.
 pub(super) const CLEAN_UP: Duration = Duration::from_secs(20);
 
-/// What a command that stops a guest may take beyond the guest's own time, in seconds. After that it counts as killed.
+/// How many seconds a `stop` may take beyond its timeout. After that it is taken for killed.
 const GRACE: u64 = 5;
 
 /// A guest that a command has begun to end.
@@ -28,8 +28,8 @@ pub(super) struct Ending<'a> {
 }
 
 impl<'a> Ending<'a> {
-    /// Records that the guest is to end and to stay stopped, within `time` if that is given; `None` if it had ended and
-    /// only a restart was pending, which is cancelled.
+    /// Records that the guest is being stopped, within `time` if that is given. Returns `None` if
+    /// there was only a pending restart, which is cancelled, or if the guest has just ended.
     pub fn begin(guest: Guest<'a>, time: Option<Duration>) -> Result<Option<Self>> {
         let (locked, running) = match Target::of(&guest)? {
             Target::Kept(locked, Some(mut running)) => {
@@ -44,13 +44,13 @@ impl<'a> Ending<'a> {
         if let Some(init) = running.record.init() {
             return Ok(Some(Self { guest, running, init, monitor }));
         }
-        // It ended this moment; its monitor, or this command, cleans up.
+        // It has just ended.
         drop(locked);
         wait_for_clean_up(&guest, monitor)?;
         Ok(None)
     }
 
-    /// Kills all its processes, when it has not ended in time.
+    /// Kills all processes of a guest that has not ended in time.
     pub fn kill(&mut self) -> Result<()> {
         let running = match Target::of(&self.guest) {
             Ok(target) => target,
@@ -73,14 +73,15 @@ impl<'a> Ending<'a> {
         Ok(self.running.cgroup.kill()?)
     }
 
-    /// Waits until it has ended and is cleaned up.
+    /// Waits until the guest has ended and has been cleaned up.
     pub fn finish(self) -> Result<()> {
         self.running.cgroup.wait_empty(CLEAN_UP)?;
         wait_for_clean_up(&self.guest, self.monitor)
     }
 }
 
-/// Records that the guest is to end and to stay stopped: within `time` and a little more, or for good.
+/// Records that the guest is being stopped: for `time` and some seconds of grace, or without an
+/// end.
 fn record_stopping(
     guest: &LockedGuest<'_>,
     running: &mut RunningGuest,
@@ -92,13 +93,13 @@ fn record_stopping(
     running.write_record(guest.name())
 }
 
-/// Waits for the monitor to clean up after its guest, and does what it has not done.
+/// Waits until the monitor has cleaned up after its guest, and does so itself if it has not.
 pub(super) fn wait_for_clean_up(guest: &Guest<'_>, monitor: Option<OwnedFd>) -> Result<()> {
     if let Some(monitor) = monitor {
         ended_within(&monitor, CLEAN_UP)?;
     }
     match guest.lock() {
-        // A guest of one command has no directory.
+        // A guest for one command has no directory.
         Err(Error::Pool(pool::Error::NoGuest { .. })) => Ok(()),
         Err(error) => Err(error),
         Ok(locked) => reconcile(&locked).map(drop),

@@ -4,10 +4,10 @@ use std::path::Path;
 use crate::pool::Name;
 use crate::{Code, Coded, Details, Failed};
 
-/// The result of what this module does.
+/// A result with this module's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong in a guest's life.
+/// An error of an operation on a guest.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The root or a name.
@@ -40,16 +40,16 @@ pub enum Error {
     /// A command inside the guest.
     #[error(transparent)]
     Inside(Box<crate::exec::Error>),
-    /// The host does not meet a requirement of every guest.
+    /// The host lacks something that every guest needs.
     #[error("this host lacks {}: {}; {}; {}", .0.name, .0.detail, .0.cost, .0.remedy)]
     RequirementMissing(Box<crate::host::Finding>),
-    /// The filesystem that the root is on cannot hold guests.
-    #[error("the Holm root cannot stay where it is: {}; {}", .0.detail, .0.remedy)]
+    /// The Holm root is on a filesystem that cannot hold guests.
+    #[error("the Holm root is on an unsupported filesystem: {}; {}", .0.detail, .0.remedy)]
     UnsupportedRoot(Box<crate::host::Finding>),
     /// A guest of this name exists.
     #[error("there is already a guest {0}; choose another name, or remove it with `holm rm {0}`")]
     Exists(Name),
-    /// The guest runs, and what was asked for needs it stopped.
+    /// The guest runs, and the operation needs it stopped.
     #[error("guest {name} is running; stop it first: `holm stop {name}`{hint}")]
     Running {
         /// The guest.
@@ -57,7 +57,7 @@ pub enum Error {
         /// Another remedy, as a clause, or nothing.
         hint: &'static str,
     },
-    /// The guest has ended and is to be started again, and what was asked for would prevent that.
+    /// The guest has a pending restart, and the operation needs it stopped.
     #[error("guest {name} is about to be started again; stop it first: `holm stop {name}`{hint}")]
     Restarting {
         /// The guest.
@@ -65,14 +65,14 @@ pub enum Error {
         /// Another remedy, as a clause, or nothing.
         hint: &'static str,
     },
-    /// Guests run, and what was asked for needs all of them stopped.
+    /// Guests run, and the operation needs all of them stopped.
     #[error("guests are running: {0}; stop them first: `holm stop --all`")]
     StillRunning(String),
     /// The guest runs already.
     #[error("guest {0} is already running; `holm restart {0}` restarts it")]
     AlreadyRunning(Name),
     /// The guest ended while it was waited for.
-    #[error("guest {0} ended before it was ready; `holm logs {0}` shows what its init said")]
+    #[error("guest {0} ended before it was ready; `holm logs {0}` shows what its init printed")]
     Ended(Name),
     /// A guest's monitor was killed before init reported that the guest is ready.
     #[error(
@@ -86,8 +86,8 @@ pub enum Error {
     /// guest.toml protects the guest from removal.
     #[error("guest {0} is protected; `holm set {0} protect=false` lifts that")]
     Protected(Name),
-    /// The settings were changed by somebody else at the same time.
-    #[error("guest.toml of {0} was changed by somebody else meanwhile; look at it and try again")]
+    /// guest.toml is not the one that was edited.
+    #[error("guest.toml of {0} has changed since it was read; look at it and try again")]
     EditedMeanwhile(Name),
     /// The base has no init of its own.
     #[error(
@@ -105,7 +105,7 @@ pub enum Error {
         name: Name,
         /// Its message.
         message: String,
-        /// What a program is told of that.
+        /// The same for programs.
         details: Box<Details>,
     },
     /// The guest did not end, or did not become ready, in time.
@@ -120,7 +120,7 @@ pub enum Error {
         /// What to do.
         hint: String,
     },
-    /// A process that worked on one of several guests was killed.
+    /// The worker process for one of several guests was killed.
     #[error("the process that worked on {0} was killed")]
     WorkerKilled(String),
     /// The run record on a control group cannot be read.
@@ -128,7 +128,7 @@ pub enum Error {
     RecordUnreadable {
         /// The guest.
         name: String,
-        /// What the parser says.
+        /// The parser's error.
         source: serde_json::Error,
     },
     /// The kernel refused something.
@@ -159,8 +159,8 @@ impl Coded for Error {
             Self::Monitor(error) => error.details(),
             Self::Inside(error) => error.details(),
             Self::Failed(failed) => failed.details(),
-            Self::RequirementMissing(it) => lacking(Code::RequirementMissing, it),
-            Self::UnsupportedRoot(it) => lacking(Code::FilesystemUnsupported, it),
+            Self::RequirementMissing(it) => finding_details(Code::RequirementMissing, it),
+            Self::UnsupportedRoot(it) => finding_details(Code::FilesystemUnsupported, it),
             Self::Start { details, .. } => (**details).clone(),
             Self::NoInit { base } => Details::new(Code::InitMissing)
                 .object(base)
@@ -176,14 +176,14 @@ impl Coded for Error {
                 .object(name)
                 .reason(format!("{what} within {seconds} s"))
                 .remedy(hint),
-            other => other.of_a_guest(),
+            other => other.state_details(),
         }
     }
 }
 
 impl Error {
-    /// The details of errors that a guest's state is the reason for.
-    fn of_a_guest(&self) -> Details {
+    /// The details of errors whose reason is the guest's state.
+    fn state_details(&self) -> Details {
         let (code, name, remedy) = match self {
             Self::Exists(name) => (Code::GuestExists, name, "choose another name, or holm rm"),
             Self::Running { name, .. } => (Code::GuestRunning, name, "holm stop"),
@@ -208,6 +208,6 @@ impl Error {
     }
 }
 
-fn lacking(code: Code, finding: &crate::host::Finding) -> Details {
+fn finding_details(code: Code, finding: &crate::host::Finding) -> Details {
     Details::new(code).object(finding.name).reason(&finding.detail).remedy(finding.remedy)
 }

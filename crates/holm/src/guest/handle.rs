@@ -5,7 +5,7 @@ use super::error::{Error, Result};
 use crate::cgroup::GuestCgroup;
 use crate::pool::{self, Lock, Name, Pool};
 
-/// A guest by its name: it may exist or not, run or not.
+/// A handle of a guest, which may or may not exist or run.
 #[derive(Debug, Clone, Copy)]
 pub struct Guest<'a> {
     pool: &'a Pool,
@@ -43,7 +43,7 @@ impl<'a> Guest<'a> {
         self.dir().is_dir()
     }
 
-    /// Its control group; `None` if it has none, so it does not run.
+    /// Its control group; a guest without one does not run.
     pub(super) fn cgroup(&self) -> Result<Option<GuestCgroup>> {
         Ok(GuestCgroup::open(self.pool.cgroup()?, self.name.as_str())?)
     }
@@ -59,7 +59,7 @@ impl<'a> Guest<'a> {
         Ok(lock.map(|lock| LockedGuest { guest: *self, _lock: lock }))
     }
 
-    /// The error that there is no such guest, which names those that there are.
+    /// The error for a guest that does not exist. It lists those that do.
     pub(super) fn missing(&self) -> Result<Error> {
         let known = self.pool.guests()?;
         Ok(pool::Error::NoGuest { name: self.name.clone(), known }.into())

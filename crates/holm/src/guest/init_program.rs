@@ -9,8 +9,8 @@ use super::error::{Error, Result};
 use crate::monitor;
 use crate::pool::Pool;
 
-/// The file of Holm's init in the Holm root, which all its guests share; written when it is
-/// missing or of another version of Holm.
+/// The file of Holm's minimal init in the Holm root, which all guests share. It is written if there
+/// is none of this version of Holm.
 pub(super) fn init_program(pool: &Pool) -> Result<PathBuf> {
     let path = pool.root().join(format!("init-{INIT:016x}"));
     if path.exists() {
@@ -21,7 +21,8 @@ pub(super) fn init_program(pool: &Pool) -> Result<PathBuf> {
     fs::write(&new, monitor::IMAGE).map_err(fail)?;
     fs::set_permissions(&new, Permissions::from_mode(0o555)).map_err(fail)?;
     File::open(&new).and_then(|file| file.sync_all()).map_err(fail)?;
-    // Never in the place of one that another start has just written: what has lost its name cannot be mounted.
+    // Never replaces one that another start has just written: a file that has been unlinked cannot
+    // be mounted.
     match renameat_with(CWD, &new, CWD, &path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(path),
         Err(Errno::EXIST) => fs::remove_file(&new).map_err(fail).map(|()| path.clone()),
@@ -29,7 +30,7 @@ pub(super) fn init_program(pool: &Pool) -> Result<PathBuf> {
     }
 }
 
-/// Tells one version of Holm's init from another. A constant: computed at run time it would cost a start 0.1 ms.
+/// Identifies a version of minimal init. Computing it at run time would cost each start 0.1 ms.
 const INIT: u64 = fingerprint(monitor::IMAGE);
 
 /// FNV-1a.

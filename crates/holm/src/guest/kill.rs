@@ -14,7 +14,8 @@ pub fn kill(guest: &Guest<'_>) -> Result<()> {
     ending.finish()
 }
 
-/// Ends a guest whose record cannot be read, because another version of Holm has written it or it is damaged.
+/// Kills a guest whose run record cannot be read: another version of Holm wrote it, or it is
+/// damaged.
 fn kill_unrecorded(guest: &Guest<'_>) -> Result<()> {
     let locked = guest.lock()?;
     if let Some(cgroup) = guest.cgroup()? {

@@ -1,7 +1,7 @@
 use crate::cgroup::Limits;
 use crate::config::Config;
 
-/// The limits that a guest's settings name.
+/// The limits in a guest's settings.
 pub(super) fn limits(config: &Config) -> Limits {
     Limits {
         cpu_share: config.cpu.share,

@@ -5,15 +5,15 @@ use super::handle::Guest;
 use crate::pool;
 use crate::system;
 
-/// A file in a guest's directory until its first start has succeeded.
+/// A file that is in a guest's directory until its first start has succeeded.
 pub(super) const NEW: &str = "new";
 
-/// The guest's machine id, and whether the guest has yet to be given it. A guest whose private layer is not kept gets a
-/// new one each time.
+/// The guest's machine id, and whether it still has to be written into the guest. A guest whose
+/// private layer is not kept gets a new one at each start.
 pub(super) fn machine_id(guest: &Guest<'_>, is_kept: bool) -> Result<(String, bool)> {
     let fresh = || {
         system::machine_id()
-            .map_err(|error| Error::io("draw a machine id from", "/dev/urandom", error))
+            .map_err(|error| Error::io("read a machine id from", "/dev/urandom", error))
     };
     if !is_kept {
         return Ok((fresh()?, true));

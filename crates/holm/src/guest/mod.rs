@@ -1,11 +1,11 @@
-//! A guest's life: made, started, stopped, started again, removed.
+//! The life cycle of guests: creating, starting, stopping, restarting and removing them.
 //!
-//! A guest is a directory `guests/NAME`; a running guest is also a control group, which carries what the
-//! host has to know about it as an extended attribute ([`crate::record::RunRecord`]). So a host that loses /run, or a
-//! monitor that is killed, loses nothing that the next command does not find again.
+//! A guest is a directory `guests/NAME`. A running guest also has a control group, which carries
+//! its run record ([`crate::record::RunRecord`]) as an extended attribute. If /run is wiped or a
+//! monitor is killed, the next command finds everything it needs in these two places.
 //!
-//! A verb is a function in a file of its own, on a [`Guest`]. What needs the guest's lock takes a `LockedGuest`, which
-//! nothing else can make.
+//! Each verb is a function on a [`Guest`], in a file of its own. A function that needs the guest's
+//! lock takes a [`LockedGuest`], which can only be obtained by locking.
 
 mod attempt;
 mod autostart;
@@ -58,6 +58,6 @@ pub use running::{RunningGuest, running};
 pub use set::{Changed, replace, set};
 pub use signal::signal;
 pub use start::start;
-pub use status::{Status, Summary, goes_on, list, names, oom_kills, summary, wait_ready};
+pub use status::{Status, Summary, is_active, list, names, oom_kills, summary, wait_ready};
 pub use stop::stop;
 pub use wait::wait;

@@ -1,4 +1,4 @@
-//! The process that becomes a guest's monitor, and what it is handed.
+//! Spawning the process that becomes a guest's monitor, and collecting what it needs.
 
 use std::convert::Infallible;
 use std::ffi::OsStr;
@@ -24,8 +24,8 @@ use crate::process::reset_scheduling;
 use crate::record::Network;
 use crate::{Code, Details};
 
-/// What a monitor is handed beside init and its console. It is opened before init runs, so it does not matter whether
-/// init still does.
+/// What a monitor is given beside init and its console. All of it is opened before init runs, so
+/// that an init that ends at once does not matter.
 pub(super) struct MonitorFiles {
     holm: PathBuf,
     cgroup: OwnedFd,
@@ -35,7 +35,7 @@ pub(super) struct MonitorFiles {
 }
 
 impl MonitorFiles {
-    /// Opens all of it, and makes the socket that the monitor's clients find it by.
+    /// Opens all of it, and makes the monitor's socket.
     pub fn open(
         guest: &Guest<'_>,
         cgroup: &GuestCgroup,
@@ -61,7 +61,7 @@ impl MonitorFiles {
         })
     }
 
-    /// All that the monitor of a running guest is handed.
+    /// The complete handoff to the monitor of a running guest.
     pub fn handoff<'a>(
         self,
         guest: &Guest<'a>,
@@ -83,18 +83,18 @@ impl MonitorFiles {
     }
 }
 
-/// The responder's socket, and what it offers a guest that asks for its network.
+/// The responder's socket and lease, for a guest whose network has a responder.
 pub(super) fn responder(network: &Network) -> Result<Option<(OwnedFd, Lease)>> {
     Ok(net::responder(network)?.map(|socket| (socket, network.lease())))
 }
 
-/// The program that runs, by the path it was started from: an upgrade may have put another there by now.
+/// The path that this program was started from. An upgrade may have put a newer one there since.
 fn own_program() -> Result<PathBuf> {
     let exe = std::env::current_exe();
     Ok(undeleted(exe.map_err(|error| Error::io("find the program of", "holm", error))?))
 }
 
-/// The path without what the kernel appends to that of a file which has been replaced.
+/// The path without the ` (deleted)` that the kernel appends if the file has been replaced.
 fn undeleted(path: PathBuf) -> PathBuf {
     match path.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
         Some(cut) if !path.exists() => OsStr::from_bytes(cut).into(),
@@ -102,27 +102,29 @@ fn undeleted(path: PathBuf) -> PathBuf {
     }
 }
 
-/// What the child writes when it has done its work.
+/// What the child writes just before it becomes the monitor.
 const DONE: &str = "\0";
 
-/// Makes the process that becomes a guest's monitor: `work` runs in a child in the monitors' control group, and never
-/// returns from there when it goes well. It calls the function that it is given just before it becomes the monitor.
-/// Returns its process id.
+/// Spawns the process that becomes a guest's monitor, in the monitors' control group, and returns
+/// its process id.
+///
+/// `work` runs in the child and returns only if it fails. It must call the function that it is
+/// given just before it becomes the monitor.
 pub(super) fn spawn_monitor(
     guest: &Guest<'_>,
     work: impl FnOnce(&dyn Fn()) -> Result<Infallible>,
 ) -> Result<i32> {
     let (read, write) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::io("make", "a pipe", errno))?;
-    let group = guest.pool().cgroup()?.monitors()?;
-    let child = clone(0, Some(group.as_fd()))
-        .map_err(|error| Error::io("make the process of", "the monitor", error))?;
+    let cgroup = guest.pool().cgroup()?.monitors()?;
+    let child =
+        clone(0, Some(cgroup.as_fd())).map_err(|error| Error::io("clone", "the monitor", error))?;
     let Clone::Parent { pid, pidfd } = child else {
         reset_scheduling();
         let write = std::fs::File::from(write);
         let Err(error) = work(&|| drop((&write).write_all(DONE.as_bytes())));
-        let told = serde_json::to_vec(&(in_one_line(&error), Details::of(&error)));
-        let _ = (&write).write_all(&told.unwrap_or_default());
+        let report = serde_json::to_vec(&(in_one_line(&error), Details::of(&error)));
+        let _ = (&write).write_all(&report.unwrap_or_default());
         exit_now(1);
     };
     drop(write);

@@ -1,7 +1,7 @@
-//! The same for several guests at once.
+//! Working on several guests in parallel.
 //!
-//! Guests are started by a process with a single thread, so each name gets a process of its own, which hands its
-//! result back in memory that both share.
+//! A guest must be started by a process with a single thread, so each guest gets a worker process.
+//! It returns its result in a memory file.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,11 +16,11 @@ use serde::de::DeserializeOwned;
 
 use super::error::{Error, Result};
 
-/// So many at once: `stop` mostly waits, `start` mostly computes.
-const AT_ONCE: usize = 32;
+/// How many workers there are at most. `stop` mostly waits, `start` mostly computes.
+const WORKERS: usize = 32;
 
-/// Does `work` for each name in a process of its own, and hands the results to `report` in the order of the names, each
-/// as soon as it is there.
+/// Runs `work` for each name in a worker process, and passes the results to `report` in the order
+/// of the names, each as early as that allows.
 pub fn in_parallel<T: Serialize + DeserializeOwned>(
     names: &[String],
     work: impl Fn(&str) -> T,
@@ -29,7 +29,7 @@ pub fn in_parallel<T: Serialize + DeserializeOwned>(
     let mut waiting: VecDeque<(&str, Worker)> = VecDeque::new();
     let mut finish = |(name, worker): (&str, Worker)| report(name, worker.finish(name));
     for name in names {
-        if waiting.len() == AT_ONCE
+        if waiting.len() == WORKERS
             && let Some(first) = waiting.pop_front()
         {
             finish(first);
@@ -40,7 +40,7 @@ pub fn in_parallel<T: Serialize + DeserializeOwned>(
     Ok(())
 }
 
-/// A process that works on one guest, and the memory it writes its result into.
+/// A process that works on one guest, and the memory file for its result.
 #[derive(Debug)]
 struct Worker {
     pidfd: OwnedFd,
@@ -49,8 +49,7 @@ struct Worker {
 
 impl Worker {
     fn new<T: Serialize>(name: &str, work: impl FnOnce() -> T) -> Result<Self> {
-        let failed =
-            |error: io::Error| Error::io("make a process that works on guest", name, error);
+        let failed = |error: io::Error| Error::io("start a worker process for guest", name, error);
         let memory = rustix::fs::memfd_create("result", MemfdFlags::CLOEXEC);
         let result = File::from(memory.map_err(|e| failed(e.into()))?);
         match process::clone(0, None).map_err(failed)? {
@@ -63,10 +62,10 @@ impl Worker {
         }
     }
 
-    /// Waits for its end; there is no result if it was killed.
+    /// Waits until it has ended, and reads its result; an error if it was killed.
     fn finish<T: DeserializeOwned>(mut self, name: &str) -> Result<T> {
         let failed =
-            |error: io::Error| Error::io("wait for the process that works on", name, error);
+            |error: io::Error| Error::io("wait for the worker process for guest", name, error);
         rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED)
             .map_err(|e| failed(e.into()))?;
         self.result.seek(SeekFrom::Start(0)).map_err(failed)?;

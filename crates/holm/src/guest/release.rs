@@ -3,10 +3,11 @@ use super::reconcile::sweep;
 use crate::net;
 use crate::pool::Pool;
 
-/// Releases a root's host resources: the empty control groups, the ruleset, the directory in /run, the instance
-/// number. Its bases and stopped guests stay, and the next command in the root makes all of it again.
+/// Releases a root's host resources: the empty control groups, the ruleset, the directory in /run
+/// and the instance number. Bases and stopped guests stay; the next command in the root acquires
+/// the resources again.
 ///
-/// An error while a guest runs, or another command is running in the root.
+/// Fails while a guest runs or another command runs in the root.
 pub fn release(pool: Pool) -> Result<()> {
     if let Some((_, error)) = sweep(&pool)?.into_iter().next() {
         return Err(error);

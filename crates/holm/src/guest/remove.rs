@@ -6,11 +6,12 @@ use super::handle::Guest;
 use super::require_stopped::require_stopped;
 use crate::pool;
 
-/// Removes a stopped guest with all it holds.
+/// Removes a stopped guest and everything in its directory.
 pub fn remove(guest: &Guest<'_>) -> Result<()> {
     let (pool, name) = (guest.pool(), guest.name());
     let locked = guest.lock()?;
-    // A guest.toml that cannot be read protects nothing: removing the guest is a remedy for it.
+    // A broken guest.toml does not protect the guest: removing it is one way to be rid of the
+    // error.
     if guest.config().is_ok_and(|(_, config)| config.protect) {
         return Err(Error::Protected(name.clone()));
     }

@@ -8,7 +8,7 @@ use crate::Failed;
 use crate::pool::Name;
 use crate::store;
 
-/// Gives a stopped guest another name.
+/// Renames a stopped guest.
 pub fn rename(guest: &Guest<'_>, name: &Name) -> Result<()> {
     let (pool, old, new) = (guest.pool(), guest.name(), Guest::new(guest.pool(), name));
     let locked = guest.lock()?;
@@ -17,7 +17,7 @@ pub fn rename(guest: &Guest<'_>, name: &Name) -> Result<()> {
     if new.dir().exists() {
         return Err(Error::Exists(name.clone()));
     }
-    // First: ids of a guest that is not there are released only when they are old.
+    // First, because a sweep would release ids whose owner does not exist, though not at once.
     let ids = pool.recorded_ids(&guest.dir());
     if let Some(ids) = ids {
         pool.transfer_ids(ids, old, name)?;

@@ -2,7 +2,7 @@ use super::error::{Error, Result};
 use super::handle::LockedGuest;
 use super::reconcile::reconcile;
 
-/// Refuses a guest that runs or will be started again by its monitor; `hint` is another remedy than stopping it.
+/// Refuses a guest that runs or has a pending restart. `hint` is a remedy other than stopping it.
 pub(super) fn require_stopped(guest: &LockedGuest<'_>, hint: &'static str) -> Result<()> {
     let name = guest.name().clone();
     if reconcile(guest)?.is_some() {

@@ -1,4 +1,4 @@
-//! Starting a guest again that has ended.
+//! Restarting a guest that has ended, by its restart policy.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::failed::in_one_line;
 use crate::process::own_pid;
 use crate::record::{LONGEST_WAIT, LastRun};
 
-/// How long to wait before the guest is started again; `None` if it stays stopped.
+/// How long to wait before the guest is restarted; `None` if it stays stopped.
 pub(super) fn wait_before_restart(
     last: &LastRun,
     ended: Ended,
@@ -35,7 +35,8 @@ pub(super) fn wait_before_restart(
     Some(Duration::from_secs((1 << last.restarts.min(6)).min(LONGEST_WAIT)))
 }
 
-/// Starts the guest again, unless the restart was cancelled or somebody has started it meanwhile.
+/// Restarts the guest, unless the pending restart was cancelled or another command has started the
+/// guest.
 pub(super) fn start_again(guest: &Guest<'_>) -> Result<()> {
     let locked = guest.lock()?;
     let pending = locked.last_run().and_then(|last| last.pending);
@@ -45,7 +46,7 @@ pub(super) fn start_again(guest: &Guest<'_>) -> Result<()> {
         return Ok(());
     }
     let Err(error) = start::begin(&locked).and_then(start::become_monitor);
-    // Nobody reads this process's output: `status` shows it.
+    // Recorded for `status`: this process has no output that anybody reads.
     if let Some(last) = locked.last_run() {
         let failure = Some(in_one_line(&error));
         locked.write_last_run(&LastRun { pending: None, failure, ..last })?;

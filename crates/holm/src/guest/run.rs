@@ -19,9 +19,10 @@ use crate::record::LastRun;
 use crate::step;
 use crate::terminal::{self, Terminals};
 
-/// Makes a guest for one command, waits for it and removes it; returns how it ended.
+/// Makes a guest for one command, waits for it and removes it. Returns how it ended.
 ///
-/// Its private layer is in memory, and init dies with this process: nothing is written, and nothing stays. The caller has one thread.
+/// Its private layer is in memory, and init dies with this process, so nothing is left behind. The
+/// calling process must have a single thread.
 pub fn run(guest: &Guest<'_>, config: Config) -> Result<Ended> {
     let pool = guest.pool();
     if guest.dir().exists() {
@@ -47,7 +48,8 @@ pub fn run(guest: &Guest<'_>, config: Config) -> Result<Ended> {
     result.map_err(|error| explain(pool, error))
 }
 
-/// The same for a guest that stays, with what the command has changed: its private layer is on disk.
+/// Creates a guest, runs its command, and leaves the guest stopped, with what the command has
+/// changed. Returns how the command ended.
 pub fn run_kept(guest: &Guest<'_>, text: &str) -> Result<Ended> {
     create(guest, text)?;
     let locked = guest.lock()?;
@@ -58,24 +60,24 @@ pub fn run_kept(guest: &Guest<'_>, text: &str) -> Result<Ended> {
         }
         launched
     });
-    // Other commands reach the guest while it runs.
+    // Other commands may work on the guest while it runs.
     drop(locked);
     let foreground = match foreground {
         Ok(foreground) => foreground,
         Err(error) => {
-            // There is nothing to keep.
+            // The command has not run, so there is nothing to keep.
             let _ = remove(guest);
             return Err(explain(guest.pool(), error));
         }
     };
     let ended = foreground.wait();
     let locked = guest.lock()?;
-    let told = ended.as_ref().map_or_else(|_| "unknown".to_owned(), Ended::to_string);
-    record_own_end(&locked, |last| LastRun { ended: told, pending: None, ..last })?;
+    let how = ended.as_ref().map_or_else(|_| "unknown".to_owned(), Ended::to_string);
+    record_own_end(&locked, |last| LastRun { ended: how, pending: None, ..last })?;
     ended
 }
 
-/// A guest that this process waits for, with its own input and output.
+/// A guest in the foreground: this process waits for it and passes on input, output and signals.
 struct Foreground {
     running: Running,
     terminals: Terminals,

@@ -4,23 +4,23 @@ use crate::cgroup::GuestCgroup;
 use crate::pool::Name;
 use crate::record::RunRecord;
 
-/// A guest that runs: its control group, and what is recorded on it.
+/// A running guest.
 #[derive(Debug)]
 pub struct RunningGuest {
     /// Its control group.
     pub cgroup: GuestCgroup,
-    /// What is recorded about the run.
+    /// Its run record.
     pub record: RunRecord,
 }
 
 impl RunningGuest {
-    /// Writes the record, which was changed.
+    /// Stores the changed run record.
     pub(super) fn write_record(&self, name: &Name) -> Result<()> {
         write_record(&self.cgroup, name, &self.record)
     }
 }
 
-/// The guest, if it runs. It is looked at without a lock: it may end at any time.
+/// The running guest. It is not locked, so it may end at any time.
 pub fn running(guest: &Guest<'_>) -> Result<RunningGuest> {
     if let Some(cgroup) = guest.cgroup()?
         && let Some(record) = read_record(&cgroup, guest.name())?
@@ -34,7 +34,7 @@ pub fn running(guest: &Guest<'_>) -> Result<RunningGuest> {
     Err(guest.missing()?)
 }
 
-/// What is recorded on a control group; `None` while the guest is being made.
+/// The run record on a control group; `None` if a start has not got that far.
 pub(super) fn read_record(cgroup: &GuestCgroup, name: &Name) -> Result<Option<RunRecord>> {
     let Some(bytes) = cgroup.record()? else { return Ok(None) };
     serde_json::from_slice(&bytes)
@@ -42,7 +42,7 @@ pub(super) fn read_record(cgroup: &GuestCgroup, name: &Name) -> Result<Option<Ru
         .map_err(|source| Error::RecordUnreadable { name: name.to_string(), source })
 }
 
-/// Records on a control group what the host has to know about the run.
+/// Stores a run record on a control group.
 pub(super) fn write_record(cgroup: &GuestCgroup, name: &Name, record: &RunRecord) -> Result<()> {
     let text = serde_json::to_vec(record)
         .map_err(|source| Error::RecordUnreadable { name: name.to_string(), source })?;

@@ -7,16 +7,16 @@ use crate::pool::{self, Name};
 use crate::step;
 use crate::store;
 
-/// What came of a change of a guest's settings.
+/// The outcome of a change of settings.
 #[derive(Debug)]
 pub struct Changed {
-    /// The keys whose values are other than before, with when that takes effect.
+    /// The keys whose values have changed, and when the change takes effect.
     pub keys: Vec<(String, Effect)>,
-    /// The guest runs: what takes effect at once has done so.
+    /// Whether the guest runs; then what takes effect at once has done so.
     pub running: bool,
 }
 
-/// Changes settings of a guest, and what can be changed in a running one at once.
+/// Changes settings of a guest, and applies to a running one what can take effect at once.
 pub fn set(guest: &Guest<'_>, changes: &[Change]) -> Result<Changed> {
     let locked = guest.lock()?;
     let before = config::load(&guest.config_path())?;
@@ -24,7 +24,7 @@ pub fn set(guest: &Guest<'_>, changes: &[Change]) -> Result<Changed> {
     replace_locked(&locked, &before, &after)
 }
 
-/// Puts the text `after` in the place of `before`, unless the file is no longer that.
+/// Replaces guest.toml by `after`, unless it is no longer `before`.
 pub fn replace(guest: &Guest<'_>, before: &str, after: &str) -> Result<Changed> {
     let locked = guest.lock()?;
     if config::load(&guest.config_path())? != before {
@@ -36,11 +36,11 @@ pub fn replace(guest: &Guest<'_>, before: &str, after: &str) -> Result<Changed> 
 fn replace_locked(guest: &LockedGuest<'_>, before: &str, after: &str) -> Result<Changed> {
     let (pool, path) = (guest.pool(), guest.config_path());
     let new = config::parse(after, &path.to_string_lossy())?;
-    // What was there may be nonsense that this change mends.
+    // The old text may be invalid, and this change the correction.
     let old = config::parse(before, "").unwrap_or_default();
     limits(&new).check_host(pool.cgroup()?.layout())?;
     let other_base = new.base != old.base;
-    // Until the file names it nobody else can tell that it is needed.
+    // Until guest.toml names the new base, nothing else keeps it from being removed.
     let _pin = if other_base { Some(store::pin(pool, &Name::new(&new.base)?)?) } else { None };
     step::done("set-base");
     let running = reconcile(guest)?;
@@ -50,7 +50,7 @@ fn replace_locked(guest: &LockedGuest<'_>, before: &str, after: &str) -> Result<
     };
     let written = limited.map_err(Error::from).and_then(|()| Ok(pool::write(&path, after)?));
     if let (Err(_), Some(running)) = (&written, &running) {
-        // What is refused changes nothing; the first error is the one to tell.
+        // A refused change must have no effect. An error of this is less telling than the first.
         let _ = running.cgroup.set_limits(&limits(&old));
     }
     written?;

@@ -5,9 +5,9 @@ use super::handle::Guest;
 use super::target::Target;
 use crate::config::Signal;
 
-/// Sends the init of a running guest a signal, and nothing else: its restart policy still holds.
+/// Sends a signal to the init of a running guest. The restart policy still applies if that ends it.
 ///
-/// The kernel drops a signal that init has no handler for, but SIGKILL and SIGSTOP.
+/// The kernel drops signals that init has no handler for, except SIGKILL and SIGSTOP.
 pub fn signal(guest: &Guest<'_>, signal: Signal) -> Result<()> {
     let target = Target::of(guest)?;
     let name = guest.name();

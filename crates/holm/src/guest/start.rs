@@ -17,9 +17,9 @@ use crate::monitor;
 use crate::process::own_pid;
 use crate::step;
 
-/// Starts a stopped guest; returns when its init runs, with a monitor beside it.
+/// Starts a stopped guest. Returns when its init runs and has a monitor.
 ///
-/// The caller has one thread.
+/// The calling process must have a single thread.
 pub fn start(guest: &Guest<'_>) -> Result<()> {
     let locked = guest.lock()?;
     if reconcile(&locked)?.is_some() {
@@ -27,38 +27,40 @@ pub fn start(guest: &Guest<'_>) -> Result<()> {
     }
     locked.cancel_restart()?;
     let attempt = begin(&locked)?;
-    let started = spawn_monitor(guest, |ready| launch_and_watch(&attempt, ready));
+    let started = spawn_monitor(guest, |ready| launch_and_monitor(&attempt, ready));
     if started.is_err() {
         attempt.undo();
     }
     started.map(drop).map_err(|error| explain(guest.pool(), error))
 }
 
-/// Decides on a start by the guest's settings, and begins it.
+/// Decides how the guest is started, from its settings, and begins the attempt.
 pub(super) fn begin<'a>(guest: &LockedGuest<'a>) -> Result<Attempt<'a>> {
     let (_, config) = guest.config()?;
     check_filesystem(guest.pool())?;
-    // The end of an earlier run, which a host that went down has kept.
+    // One may be left if the host went down while the guest was running.
     guest.remove_end_note();
     let ids = guest.ids(config.security.nesting)?;
     let layer = Layer::on_disk(guest.pool(), guest.name());
     Attempt::begin(decide(**guest, config, ids, layer)?)
 }
 
-/// Starts the guest and becomes its monitor; returns only an error, and then nothing is left.
+/// Starts the guest and becomes its monitor. Returns only if that fails, with the attempt undone.
 pub(super) fn become_monitor(attempt: Attempt<'_>) -> Result<Infallible> {
-    let result = launch_and_watch(&attempt, &|| ());
+    let result = launch_and_monitor(&attempt, &|| ());
     attempt.undo();
     result
 }
 
-/// The same; calls `ready` when the only thing left to do is to become the monitor.
-fn launch_and_watch(attempt: &Attempt<'_>, ready: &dyn Fn()) -> Result<Infallible> {
+/// Starts the guest and becomes its monitor. Calls `ready` just before the latter; undoes nothing
+/// if it fails.
+fn launch_and_monitor(attempt: &Attempt<'_>, ready: &dyn Fn()) -> Result<Infallible> {
     let decision = &attempt.decision;
     let notify = notify_socket()?;
     let stdio = Stdio::Console { keep: decision.is_minimal() };
     let assembled = attempt.assemble(stdio, Some(&notify), own_pid())?;
-    // Before init runs: one that ends at once takes its interface along, and its end has to be noted all the same.
+    // Opened before init runs: if init ends at once, its interface is gone, but its end must still
+    // be recorded.
     let responder = responder(&decision.network)?;
     let files = MonitorFiles::open(&decision.guest, &attempt.cgroup, responder)?;
     step::done("socket");
@@ -68,11 +70,12 @@ fn launch_and_watch(attempt: &Attempt<'_>, ready: &dyn Fn()) -> Result<Infallibl
     Ok(monitor::become_monitor(&handoff)?)
 }
 
-/// A socket for the guest's readiness message.
+/// The socket for the guest's readiness message.
 fn notify_socket() -> Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
         .map_err(|errno| Error::io("make a socket for", path::NOTIFY, errno))?;
-    // The monitor would close what comes, which may take long. Where the kernel cannot refuse it, a timer bounds that.
+    // The monitor would have to close descriptors that a guest sends, which may take long. On
+    // kernels that cannot refuse them a timer bounds that time.
     let _ = holm_sys::socket::take_no_descriptors(&socket);
     Ok(socket)
 }

@@ -9,15 +9,16 @@ use crate::process::ended_within;
 /// An init that has run for this many seconds has installed its signal handlers.
 const YOUNG: u64 = 10;
 
-/// How long to wait before a young init is asked again.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// After this time a young init is asked again.
+const RETRY_YOUNG: Duration = Duration::from_millis(500);
 
-/// The same for an older one that is asked by a command inside: on a slow host it may not listen yet either. A second
-/// signal may mean more than the first to a program.
-const ASK_SELDOM: Duration = Duration::from_secs(10);
+/// After this time any init that is asked by a command inside is asked again: on a slow host even
+/// an older one may not be listening yet. Signals are not repeated, because a second one may mean
+/// something else to the program.
+const RETRY_COMMAND: Duration = Duration::from_secs(10);
 
-/// Asks a guest's init to end, waits at most `timeout`, then kills what is left. Says whether it had
-/// to kill.
+/// Asks a guest's init to end, waits at most `timeout`, and then kills it. Returns whether it was
+/// killed.
 pub fn stop(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
     let Some(mut ending) = Ending::begin(*guest, Some(timeout))? else { return Ok(false) };
     ending.running.cgroup.freeze(false)?;
@@ -29,10 +30,11 @@ pub fn stop(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
     Ok(killed)
 }
 
-/// Asks init to end, and says whether it did within `timeout`.
+/// Asks init to end, and returns whether it did within `timeout`.
 ///
-/// One that was started just now may not listen yet, and nothing shows when it does: the kernel drops a signal without
-/// a handler, and what `/sbin/init 0` writes is lost. So a young init is asked repeatedly.
+/// An init that has just been started may not be listening yet: the kernel drops a signal that has
+/// no handler, and what `/sbin/init 0` writes is lost. Nothing shows when that is over, so a young
+/// init is asked repeatedly.
 fn ends_when_asked(ending: &Ending<'_>, timeout: Duration) -> Result<bool> {
     let record = &ending.running.record;
     let begin = Instant::now();
@@ -41,13 +43,13 @@ fn ends_when_asked(ending: &Ending<'_>, timeout: Duration) -> Result<bool> {
         let left = timeout.saturating_sub(begin.elapsed());
         asked |= ask(ending, left).is_ok();
         if !asked {
-            // It has ended, or cannot be asked by the guest's own doing.
+            // It has ended, or the guest itself has made it impossible to ask.
             return Ok(ended_within(&ending.init, Duration::ZERO)?);
         }
         let young = record.age() <= YOUNG && !ending.running.cgroup.ready().unwrap_or(true);
         let pause = match (young, record.stop_signal) {
-            (true, _) => ASK_AGAIN,
-            (false, None) => ASK_SELDOM,
+            (true, _) => RETRY_YOUNG,
+            (false, None) => RETRY_COMMAND,
             (false, Some(_)) => left,
         };
         if ended_within(&ending.init, left.min(pause))? {
@@ -59,7 +61,7 @@ fn ends_when_asked(ending: &Ending<'_>, timeout: Duration) -> Result<bool> {
     }
 }
 
-/// Asks once: by a signal, or by a command for an init that no signal ends.
+/// Asks once: by a signal, or by a command inside for an init that no signal ends.
 fn ask(ending: &Ending<'_>, timeout: Duration) -> Result<()> {
     let running = &ending.running;
     if let Some(signal) = running.record.stop_signal {

@@ -7,14 +7,15 @@ use crate::pool;
 /// A guest that a verb acts on.
 #[derive(Debug)]
 pub(super) enum Target<'a> {
-    /// One with a directory, locked; with the running guest if it runs.
+    /// A guest with a directory, locked; it may or may not run.
     Kept(LockedGuest<'a>, Option<RunningGuest>),
-    /// One for one command, which runs. It has no directory and no lock: the `holm run` that waits for it cleans up.
+    /// A running guest for one command. It has no directory and no lock: the `holm run` that waits
+    /// for it cleans up.
     OneCommand(RunningGuest),
 }
 
 impl<'a> Target<'a> {
-    /// Locks the guest if it has a directory, and looks whether it runs.
+    /// Locks the guest if it has a directory, and finds out whether it runs.
     pub fn of(guest: &Guest<'a>) -> Result<Self> {
         match guest.lock() {
             Ok(locked) => {
@@ -31,7 +32,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The running guest, which stays locked; an error if it does not run.
+    /// The running guest, still locked; an error if it does not run.
     pub fn running(&self, guest: &Guest<'_>) -> Result<&RunningGuest> {
         match self {
             Self::Kept(_, Some(running)) | Self::OneCommand(running) => Ok(running),
@@ -39,7 +40,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The running guest, which is not locked any more.
+    /// Unlocks the guest; returns it if it runs.
     pub fn unlock(self) -> Option<RunningGuest> {
         match self {
             Self::Kept(_, running) => running,

@@ -7,8 +7,8 @@ use super::target::Target;
 use crate::process::ended_within;
 use crate::record::{LastRun, now};
 
-/// Waits until a guest has ended, at most `timeout`, and returns how; for a guest for one command only its `holm run`
-/// knows.
+/// Waits until a guest has ended, at most `timeout`, and returns how. For a guest for one command
+/// that is unknown: only its `holm run` learns it.
 pub fn wait(guest: &Guest<'_>, timeout: Option<Duration>) -> Result<LastRun> {
     let name = guest.name();
     if let Some(running) = Target::of(guest)?.unlock() {

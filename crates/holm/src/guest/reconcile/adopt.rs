@@ -6,15 +6,15 @@ use crate::process::{self, own_pid};
 use crate::record::now;
 use crate::{launch, monitor};
 
-/// Puts a new monitor beside a running guest whose own has died.
+/// Gives a running guest whose monitor has died a new one.
 ///
-/// It is not init's parent: how init ends it learns from the kernel where that tells others (Linux
-/// 6.15), and a reboot it cannot tell from a poweroff at all.
+/// The new monitor is not init's parent. It learns init's exit status only from kernels that tell
+/// it to other processes (6.15), and it cannot tell a reboot from a poweroff.
 pub fn adopt(guest: &LockedGuest<'_>, running: &mut RunningGuest) -> Result<()> {
     let RunningGuest { cgroup, record } = running;
     let init = record.init().ok_or_else(|| Error::Ended(guest.name().clone()))?;
     record.adopted = Some(now());
-    // A guest that is about to end has lost its interface already.
+    // An error means that the guest is about to end and has lost its interface already.
     let responder = responder(&record.network).unwrap_or(None);
     let monitor = spawn_monitor(guest, |ready| {
         let console = monitor::orphan_console(record.init_pid, &init);

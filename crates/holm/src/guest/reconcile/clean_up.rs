@@ -1,4 +1,4 @@
-//! Removing what an ended run has left on the host.
+//! Cleaning up: removing what an ended run has left on the host.
 
 use super::super::error::{Error, Result};
 use super::super::handle::{Guest, LockedGuest};
@@ -10,11 +10,11 @@ use crate::process::own_pid;
 use crate::record::{LastRun, PendingRestart, RunRecord, now};
 use crate::step;
 
-/// After a run of this many seconds, the waits of the restart policy begin again at the shortest.
+/// After a run of this many seconds the wait before a restart begins again at its shortest.
 const STABLE: u64 = 60;
 
-/// Cleans up after a run that has ended, and records how it ended. Whether it is started again is for its monitor to
-/// decide, if that is still there.
+/// Cleans up after a run that has ended, and records how it ended. If its monitor still runs, the
+/// decision whether to restart the guest is left to it.
 pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
     let record = &run.record;
     let left = (record.has_monitor() && !record.is_stopping() && record.monitor_pid != own_pid())
@@ -23,13 +23,14 @@ pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
             monitor_pid: record.monitor_pid,
             monitor_inode: record.monitor_inode,
         });
-    clean_up_noting(guest, run, |last| LastRun { pending: last.pending.or(left), ..last })
+    clean_up_with(guest, run, |last| LastRun { pending: last.pending.or(left), ..last })
 }
 
-/// The same; `note` completes what is recorded.
+/// Cleans up after a run that has ended, and records how it ended, completed by `note`.
 ///
-/// The control group goes last: as long as it is there, the next command does all of this again if this one is killed.
-pub fn clean_up_noting(
+/// The control group is removed last: if this command is killed, the next one finds it and does all
+/// of this again.
+pub fn clean_up_with(
     guest: &LockedGuest<'_>,
     run: RunningGuest,
     note: impl FnOnce(LastRun) -> LastRun,
@@ -44,7 +45,7 @@ pub fn clean_up_noting(
         let noted = last.run != 0 && last.run == run.record.init_inode;
         let last = if noted { last } else { ended_run(guest, &run.record, oom_kills, &last) };
         match guest.write_last_run(&note(last)) {
-            // A full disk must not keep a guest from being removed, which makes room.
+            // A full disk must not keep the guest from being removed, which makes room.
             Err(Error::Pool(pool::Error::Failed(failed))) if failed.is_no_room() => {}
             noted => noted?,
         }
@@ -54,7 +55,7 @@ pub fn clean_up_noting(
     remove_cgroup(run.cgroup)
 }
 
-/// The same for a guest for one command, of which nothing is recorded.
+/// Cleans up after a guest for one command, for which nothing is recorded.
 pub fn clean_up_one_command(guest: &Guest<'_>, run: RunningGuest) -> Result<()> {
     end_processes_and_network(&run)?;
     remove_cgroup(run.cgroup)?;
@@ -62,7 +63,7 @@ pub fn clean_up_one_command(guest: &Guest<'_>, run: RunningGuest) -> Result<()> 
     Ok(())
 }
 
-/// Removes what is left of a guest without processes and without a run record.
+/// Removes what is left of a guest that has neither processes nor a run record.
 pub fn remove_unrecorded(guest: &LockedGuest<'_>, cgroup: GuestCgroup) -> Result<()> {
     let (pool, name) = (guest.pool(), guest.name());
     if let Some(ids) = pool.recorded_ids(&guest.dir()).filter(|ids| pool.owns_ids(name, *ids)) {
@@ -86,7 +87,7 @@ fn remove_cgroup(cgroup: GuestCgroup) -> Result<()> {
     Ok(())
 }
 
-/// What is known of a run that has ended.
+/// What is known about a run that has ended.
 fn ended_run(guest: &Guest<'_>, record: &RunRecord, oom_kills: u64, before: &LastRun) -> LastRun {
     let ended = guest.end_note(record.init_inode);
     LastRun {

@@ -1,7 +1,8 @@
-//! Reconciliation: what is recorded is compared with what the kernel shows, and the difference repaired.
+//! Reconciliation: comparing what is recorded with what the kernel shows, and repairing the
+//! difference.
 //!
-//! What has no owner was left by a process of Holm that was killed. Every command that looks at a guest or changes one
-//! reconciles it first, under the guest's lock.
+//! A difference is left by a process of Holm that was killed. Every command that looks at a guest
+//! or changes one reconciles it first, under the guest's lock.
 
 mod adopt;
 mod clean_up;
@@ -9,7 +10,7 @@ mod repair;
 mod ruleset;
 mod sweep;
 
-pub(super) use clean_up::{clean_up_noting, remove_unrecorded};
+pub(super) use clean_up::{clean_up_with, remove_unrecorded};
 pub use repair::ensure_monitor;
 pub(super) use repair::reconcile;
 pub(super) use ruleset::restore_ruleset;

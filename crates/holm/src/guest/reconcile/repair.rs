@@ -10,26 +10,27 @@ use super::adopt::adopt;
 use super::clean_up::{clean_up, remove_unrecorded};
 use crate::record::RunRecord;
 
-/// Looks whether a guest runs, puts a monitor beside one that has none, and cleans up after one that has ended.
+/// Finds out whether a guest runs, gives it a new monitor if its own has died, and cleans up if it
+/// has ended.
 ///
-/// The guest is locked, so a control group without a living process and without a monitor is not one that is just
-/// being made.
+/// The guest is locked, so a control group without processes and without a monitor does not belong
+/// to a start in progress.
 pub fn reconcile(guest: &LockedGuest<'_>) -> Result<Option<RunningGuest>> {
     let Some(cgroup) = guest.cgroup()? else { return Ok(None) };
     let Some(record) = read_record(&cgroup, guest.name())? else {
-        // Made, but its launcher was killed before it had recorded anything.
+        // The launcher was killed before it had written the record.
         cgroup.kill()?;
         remove_unrecorded(guest, cgroup)?;
         return Ok(None);
     };
     let has_monitor = record.has_monitor();
     let mut found = RunningGuest { cgroup, record };
-    // Without an init, what is there is what a killed launcher has left.
+    // Processes without an init or a monitor were left by a killed launcher.
     if !(found.cgroup.populated()? && (has_monitor || found.record.has_init())) {
         clean_up(guest, found)?;
         return Ok(None);
     }
-    if !has_monitor || ended_unreachable_monitor(guest, &found.record) {
+    if !has_monitor || kill_unreachable_monitor(guest, &found.record) {
         adopt(guest, &mut found)?;
         let what = if has_monitor { "could not be reached" } else { "was killed" };
         let name = guest.name();
@@ -38,16 +39,16 @@ pub fn reconcile(guest: &LockedGuest<'_>) -> Result<Option<RunningGuest>> {
     Ok(Some(found))
 }
 
-/// Puts a monitor beside a guest, which must be running, if it has none.
+/// Gives a guest, which must be running, a monitor if it has none.
 pub fn ensure_monitor(guest: &Guest<'_>) -> Result<()> {
     running(guest)?;
     let locked = guest.lock()?;
     reconcile(&locked)?.map(drop).ok_or_else(|| Error::NotRunning(guest.name().clone()))
 }
 
-/// Ends a monitor whose socket is gone with a wiped /run: nobody can reach it, and it cannot know. Says
-/// whether it did.
-fn ended_unreachable_monitor(guest: &Guest<'_>, record: &RunRecord) -> bool {
+/// Kills a monitor that nothing can reach any more, because its socket disappeared when /run was
+/// wiped. Returns whether the guest has no monitor now.
+fn kill_unreachable_monitor(guest: &Guest<'_>, record: &RunRecord) -> bool {
     if guest.run_dir().join(MONITOR_SOCKET).exists() {
         return false;
     }

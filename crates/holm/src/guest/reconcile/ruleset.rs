@@ -4,20 +4,21 @@ use crate::net;
 use crate::pool::{Name, Pool};
 use crate::record::{RunRecord, now};
 
-/// A start of a guest for one command may take this long, in seconds.
+/// How many seconds a start of a guest for one command may take.
 const START_MAX: u64 = 10;
 
-/// A ruleset that had been flushed was restored, or could not be.
+/// Tells that the ruleset had been flushed.
 #[derive(Debug)]
 pub struct RulesetNotice {
-    /// Which of the two, as a sentence.
+    /// Whether it was restored or could not be, as a sentence.
     pub text: String,
     /// The guests that it protects.
     pub guests: Vec<Name>,
 }
 
-/// Restores the ruleset if somebody has flushed it while private guests run: without it, guests are neither isolated
-/// from each other nor kept from the host's loopback services. One request to the kernel, however many guests there are.
+/// Restores the ruleset if it was flushed while private guests run: without it they are isolated
+/// neither from each other nor from the host's loopback services. The check is one request to the
+/// kernel, however many guests there are.
 pub fn restore_ruleset(pool: &Pool, running: &[(&Name, &RunRecord)]) -> Option<RulesetNotice> {
     let is_private = |record: &RunRecord| net::has_veth(&record.network);
     if !running.iter().any(|(_, record)| is_private(record))
@@ -33,7 +34,7 @@ pub fn restore_ruleset(pool: &Pool, running: &[(&Name, &RunRecord)]) -> Option<R
         return None;
     }
     let text = match net::restore_ruleset(pool.instance()) {
-        // Another command has restored it, and says so.
+        // Another command has restored it and reports that.
         Ok(false) => return None,
         Ok(true) => "the ruleset had been flushed and was restored; until now \
                      private guests were not isolated"
@@ -46,8 +47,8 @@ pub fn restore_ruleset(pool: &Pool, running: &[(&Name, &RunRecord)]) -> Option<R
     Some(RulesetNotice { text, guests })
 }
 
-/// Whether a private guest runs in this network namespace and its start is over: one that is being started has its
-/// interface before its rules.
+/// Whether a private guest is attached to this network namespace and its start is complete: a start
+/// makes the interface before the rules.
 fn needs_ruleset(guest: &Guest<'_>, record: &RunRecord) -> bool {
     let started = if record.one_command {
         now().saturating_sub(record.started) > START_MAX

@@ -11,39 +11,41 @@ use super::repair::reconcile;
 use crate::pool::{Name, Pool};
 use crate::record::now;
 
-/// What has no owner may belong to a start that takes this long, in seconds.
+/// How many seconds a start may take. What is younger than this and has no owner may belong to one.
 const START_MAX: u64 = 10;
 
-/// Reconciles all guests: those that ended when no monitor was there, those that run without a monitor, those of
-/// `holm run` without the command. Returns the guests for which that failed: they keep no other from it.
+/// Reconciles all guests: those that ended without a monitor, those that run without one, and those
+/// whose `holm run` was killed. Returns the guests for which that failed; the others are reconciled
+/// nevertheless.
 ///
-/// Looks at every control group and id of the root: for commands that do so anyway.
+/// It looks at every control group and id of the root, so it is meant for commands that do so
+/// anyway.
 pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
     let taken = pool.allocated_ids()?;
-    let groups = || -> Result<Vec<String>> { Ok(pool.cgroup()?.guests()?) };
-    let names = groups()?.into_iter().filter_map(|name| Name::new(&name).ok());
-    let broken = names.filter_map(|name| {
+    let cgroups = || -> Result<Vec<String>> { Ok(pool.cgroup()?.guests()?) };
+    let names = cgroups()?.into_iter().filter_map(|name| Name::new(&name).ok());
+    let failed = names.filter_map(|name| {
         let error = sweep_one(&Guest::new(pool, &name)).err()?;
         Some((name, error))
     });
-    let broken = broken.collect();
-    // After the ids: whoever has taken one before that has its group by now, or is gone.
-    let groups = groups()?;
+    let failed = failed.collect();
+    // Listed after the ids: an owner of one of those has its control group by now, or is gone.
+    let cgroups = cgroups()?;
     for (context, owner) in taken {
-        let in_use =
-            pool.guest_dir(&owner).is_dir() || groups.iter().any(|group| group == owner.as_str());
+        let in_use = pool.guest_dir(&owner).is_dir()
+            || cgroups.iter().any(|cgroup| cgroup == owner.as_str());
         if !in_use {
             pool.release_stale_id(context, START_MAX);
         }
     }
-    Ok(broken)
+    Ok(failed)
 }
 
-/// [`sweep`] for one guest.
+/// Reconciles one guest, unless another command is working on it.
 pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
     let Some(cgroup) = guest.cgroup()? else { return Ok(()) };
     let record = match read_record(&cgroup, guest.name()) {
-        // `look` reports it; only `kill` does something about it.
+        // `status` reports it, and `kill` ends the guest.
         Err(Error::RecordUnreadable { .. }) => return Ok(()),
         record => record?,
     };
@@ -52,10 +54,10 @@ pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
         return Ok(());
     }
     if guest.has_dir() {
-        // Whoever has locked it is working on it.
+        // If another command has it locked, that command reconciles it.
         let Some(locked) = guest.try_lock()? else { return Ok(()) };
         return match reconcile(&locked) {
-            // It ends this moment: the next look finds it stopped.
+            // It has just ended; the next command finds it stopped.
             Ok(_) | Err(Error::Ended(_)) => Ok(()),
             Err(error) => Err(error),
         };
@@ -72,10 +74,10 @@ pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Cleans up after a guest of `holm run` whose command was killed. It has no directory that commands could lock.
+/// Cleans up after a guest whose `holm run` was killed. It has no directory that could be locked.
 fn sweep_one_command(guest: &Guest<'_>) -> Result<()> {
     let _lock = guest.pool().lock("run")?;
-    // Another command may have done it, and its name may be another guest's by now.
+    // Another command may have done so already, and the name may belong to another guest by now.
     let Some(cgroup) = guest.cgroup()? else { return Ok(()) };
     match read_record(&cgroup, guest.name())? {
         Some(record) if !record.has_monitor() => {

@@ -1,7 +1,7 @@
 use super::super::error::Result;
 use super::super::handle::Guest;
 use super::super::reconcile::{restore_ruleset, sweep, sweep_one};
-use super::summary::{Status, Summary, look};
+use super::summary::{Status, Summary, inspect};
 use crate::failed::in_one_line;
 use crate::pool::{Name, Pool};
 
@@ -17,12 +17,12 @@ pub fn names(pool: &Pool) -> Result<Vec<Name>> {
 
 /// All guests of a root, sorted by name.
 pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
-    let broken = sweep(pool)?;
+    let failed = sweep(pool)?;
     let names = names(pool)?;
-    let looked = names.iter().filter_map(|name| look(&Guest::new(pool, name)).transpose());
-    let mut all = looked.collect::<Result<Vec<Summary>>>()?;
-    for (name, error) in broken {
-        // It may have gone meanwhile.
+    let found = names.iter().filter_map(|name| inspect(&Guest::new(pool, name)).transpose());
+    let mut all = found.collect::<Result<Vec<Summary>>>()?;
+    for (name, error) in failed {
+        // It may be gone by now.
         if let Some(guest) = all.iter_mut().find(|guest| guest.name == name) {
             guest.problem.get_or_insert(in_one_line(&error));
         }
@@ -34,28 +34,29 @@ pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
 /// One guest.
 pub fn summary(guest: &Guest<'_>) -> Result<Summary> {
     sweep_one(guest)?;
-    let Some(mut found) = look(guest)? else { return Err(guest.missing()?) };
+    let Some(mut found) = inspect(guest)? else { return Err(guest.missing()?) };
     check_ruleset(guest.pool(), std::slice::from_mut(&mut found));
     Ok(found)
 }
 
-/// Whether a guest runs, or will be started again by its monitor.
-pub fn goes_on(guest: &Guest<'_>) -> Result<bool> {
+/// Whether a guest runs or has a pending restart.
+pub fn is_active(guest: &Guest<'_>) -> Result<bool> {
     sweep_one(guest)?;
-    // A monitor notes an end, which is when this is asked, before all of the guest is gone, under this lock.
+    // Waits for a monitor that is recording the end of the run, which it does under this lock.
     let _locked = guest.lock()?;
-    Ok(look(guest)?.is_some_and(|found| found.status != Status::Stopped))
+    Ok(inspect(guest)?.is_some_and(|found| found.status != Status::Stopped))
 }
 
-/// How many processes the kernel has killed because a guest had reached its memory limit: in the run that goes on, and
-/// in the last that ended.
+/// How many processes the kernel has killed because a guest had reached its memory limit: in the
+/// current run, and in the last.
 pub fn oom_kills(guest: &Guest<'_>) -> Result<(u64, u64)> {
-    let found = look(guest)?;
+    let found = inspect(guest)?;
     let last = |found: &Summary| found.last.as_ref().map_or(0, |last| last.oom_kills);
     Ok(found.map_or((0, 0), |found| (found.oom_kills, last(&found))))
 }
 
-/// Restores the ruleset if it is missing, and says so in the summaries of the guests that it protects.
+/// Restores the ruleset if it is missing, and adds a notice to the summaries of the guests that it
+/// protects.
 fn check_ruleset(pool: &Pool, guests: &mut [Summary]) {
     let running: Vec<_> =
         guests.iter().filter_map(|guest| Some((&guest.name, guest.record.as_ref()?))).collect();

@@ -8,10 +8,11 @@ use super::super::error::{Error, Result};
 use super::super::handle::Guest;
 use super::super::running::{RunningGuest, running};
 
-/// Waits until a guest is ready, at most `timeout`; returns `false` at once if its init never reports that.
+/// Waits until a guest is ready, at most `timeout`. Returns `false` at once if its init never
+/// reports that.
 ///
-/// The monitor notes it as an attribute of the guest's control group, which is a change that inotify
-/// tells.
+/// The monitor records readiness as an attribute of the guest's control group, so inotify reports
+/// it.
 pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
     let name = guest.name();
     let RunningGuest { cgroup, record } = running(guest).map_err(|error| match error {
@@ -23,8 +24,8 @@ pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
     }
     let fail = |errno| Error::io("watch the control group of", name.as_str(), errno);
     let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(fail)?;
-    let folder = format!("/proc/self/fd/{}", cgroup.dir_fd().as_raw_fd());
-    inotify::add_watch(&changes, folder, WatchFlags::ATTRIB).map_err(fail)?;
+    let directory = format!("/proc/self/fd/{}", cgroup.dir_fd().as_raw_fd());
+    inotify::add_watch(&changes, directory, WatchFlags::ATTRIB).map_err(fail)?;
     let monitor = record.monitor();
     let init = record.init().ok_or_else(|| Error::Ended(name.clone()))?;
     let end = Instant::now() + timeout;
@@ -37,7 +38,7 @@ pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
         };
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            let hint = format!("it runs on; `holm logs {name}` shows what init says");
+            let hint = format!("it keeps running; `holm logs {name}` shows what init prints");
             let seconds = timeout.as_secs();
             return Err(Error::Timeout {
                 name: name.clone(),

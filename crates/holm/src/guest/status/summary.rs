@@ -42,13 +42,14 @@ pub struct Summary {
     pub usage: Option<Usage>,
     /// How many processes the kernel killed in this run because the memory limit was reached.
     pub oom_kills: u64,
-    /// Its monitor is dead, and another command has locked the guest: else a new monitor had been put in place just now.
+    /// Its monitor is dead, and no new one could be started, because another command has locked the
+    /// guest.
     #[serde(rename = "unwatched")]
     pub monitor_missing: bool,
     /// Whether it is ready cannot be known: its first monitor died before init reported it.
     #[serde(rename = "unheard")]
     pub readiness_unknown: bool,
-    /// The ruleset that protects its network had been flushed: it was restored just now, or why it could not be.
+    /// The ruleset that protects its network had been flushed: whether it was restored, or why not.
     #[serde(rename = "unguarded")]
     pub ruleset_notice: Option<String>,
     /// Its run record, if it runs.
@@ -60,9 +61,9 @@ pub struct Summary {
     pub problem: Option<String>,
 }
 
-/// What a guest is doing; `None` if there is no such guest. It is not locked: `ls` must not wait for a start that takes
-/// its time.
-pub(super) fn look(guest: &Guest<'_>) -> Result<Option<Summary>> {
+/// What a guest is doing; `None` if it does not exist. It is not locked, so that `ls` does not wait
+/// for a slow start.
+pub(super) fn inspect(guest: &Guest<'_>) -> Result<Option<Summary>> {
     let name = guest.name();
     let has_dir = guest.has_dir();
     let found = match guest.cgroup()?.map(|cgroup| (read_record(&cgroup, name), cgroup)) {
@@ -122,11 +123,11 @@ fn base_and_problem(
     }
 }
 
-/// How its last run ended, with what became of the start that was to follow.
+/// Its last run, with what became of the pending restart.
 fn last_run(guest: &Guest<'_>, runs: bool) -> Option<LastRun> {
     let mut last = guest.last_run()?;
     if runs {
-        // The start that followed has taken place.
+        // The restart has taken place.
         last.pending = None;
     } else if last.pending.take_if(|pending| !pending.has_monitor()).is_some() {
         last.failure = Some(format!(
