@@ -1,7 +1,8 @@
 //! `holm enter`.
 
 use clap::Args;
-use holm::exec;
+use holm::exec::Command;
+use holm::guest::{self, Guest};
 use holm::pool::Name;
 
 use crate::context::Context;
@@ -31,11 +32,11 @@ pub struct Enter {
 
 impl Run for Enter {
     fn run(self, context: &Context) -> Outcome {
-        let command = exec::Command { folder: self.cwd, user: self.user, ..Default::default() };
-        match exec::exec(&context.pool()?, &Name::new(&self.name)?, &command) {
+        let command = Command { directory: self.cwd, user: self.user, ..Default::default() };
+        match guest::exec(&Guest::new(&context.pool()?, &Name::new(&self.name)?), &command) {
             Ok(ended) => Ok(status_of(ended.how)),
             Err(error) => {
-                let status = error.status();
+                let status = error.exit_status();
                 Err(Failure::from(error).status(status))
             }
         }

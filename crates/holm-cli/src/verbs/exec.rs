@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use holm::exec;
+use holm::exec::Command;
+use holm::guest::{self, Guest};
 use holm::pool::Name;
 
 use crate::context::Context;
@@ -50,16 +51,16 @@ pub struct Exec {
 
 impl Run for Exec {
     fn run(self, context: &Context) -> Outcome {
-        let command = exec::Command {
+        let command = Command {
             argv: self.command,
             env: variables(&self.env)?,
-            folder: self.cwd,
+            directory: self.cwd,
             user: self.user,
         };
-        match exec::exec(&context.pool()?, &Name::new(&self.name)?, &command) {
+        match guest::exec(&Guest::new(&context.pool()?, &Name::new(&self.name)?), &command) {
             Ok(ended) => Ok(status_of(ended.how)),
             Err(error) => {
-                let status = error.status();
+                let status = error.exit_status();
                 Err(Failure::from(error).status(status))
             }
         }

@@ -13,42 +13,28 @@ use rustix::thread::{
     set_thread_res_uid,
 };
 
+use super::command::{Command, Streams};
 use super::user::User;
-use super::{Command, Streams};
 use crate::config::Arch;
 use crate::process::{self, ChildEnd, Step, drop_scheduling_boost, open_console, rlimits};
 use crate::record::RunRecord;
 use crate::security;
-use crate::terminal::{Terminals, first_of};
+use crate::terminal::first_of;
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What the child has to do.
 pub struct Plan<'a> {
-    pub state: &'a RunRecord,
+    pub record: &'a RunRecord,
     pub command: &'a Command,
     /// Its standard streams.
     pub streams: Streams,
     /// The guest's init.
     pub init: OwnedFd,
-    /// The namespaces to join, beside that of the mounts.
+    /// The namespaces to join, besides the mount namespace.
     pub joined: u64,
     /// v1 control groups to enter.
     pub tasks: Vec<OwnedFd>,
-}
-
-impl Plan<'_> {
-    /// Which standard streams a terminal of the guest's is to stand for.
-    fn terminals(&self) -> Terminals {
-        match self.streams {
-            Streams::Callers(terminals) => terminals,
-            Streams::Null(_) => [false; 3],
-        }
-    }
-
-    fn has_terminal(&self) -> bool {
-        self.terminals().contains(&true)
-    }
 }
 
 /// From the clone to exec; tells the parent what failed.
@@ -82,23 +68,23 @@ fn prepare(
             .and_then(|()| dup2_stderr(null))
             .map_err(at(Step::Console))?;
     }
-    // Closed, not only marked: a home in the guest's /etc/passwd, a link or a mount may name
-    // /proc/self/fd/N, and from a folder of the host `..` leads to the host's root (CVE-2024-21626).
-    let [go, report] = parent.descriptors();
+    // Closed, not only close-on-exec: a home in the guest's /etc/passwd, a link or a mount may name
+    // /proc/self/fd/N, and from a directory of the host `..` leads to the host's root (CVE-2024-21626).
+    let [from_parent, to_parent] = parent.descriptors();
     child
-        .close_all_but(3, &[go, report, plan.init.as_fd()])
+        .close_all_but(3, &[from_parent, to_parent, plan.init.as_fd()])
         .map_err(|error| (Step::Exec, error))?;
-    // While this process may still raise what its starter has lowered.
-    rlimits::set(None, &plan.state.rlimits).map_err(|error| match error {
+    // While this process still has CAP_SYS_RESOURCE, which raising a hard limit takes.
+    rlimits::set(None, &plan.record.rlimits).map_err(|error| match error {
         process::Error::Rlimit { source, .. } => (Step::Limits, source),
         other => (Step::Limits, io::Error::other(other.to_string())),
     })?;
-    if plan.state.arch == Arch::I686 {
+    if plan.record.arch == Arch::I686 {
         sys::personality_32_bit().map_err(|error| (Step::Personality, error))?;
     }
-    // The mounts last, with no more rights than the guest's root has: those of a guest that is still being
-    // launched are the host's, and the kernel refuses them. Opened before: with the guest's rights nobody may look at
-    // an init that is not executed but goes on in place.
+    // The mount namespace is joined last, with no more capabilities than guest root has: of a guest that is still being
+    // launched it is the host's, and the kernel then refuses it. It is opened first: with the guest's capabilities an init
+    // that runs without exec cannot be inspected (ptrace(2), dumpable).
     let join = |error| (Step::Join, error);
     let mounts = sys::namespace(plan.init.as_fd(), Namespace::Mount).map_err(join)?;
     sys::join(plan.init.as_fd(), plan.joined).map_err(join)?;
@@ -110,24 +96,25 @@ fn prepare(
     set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Credentials))?;
     umask(Mode::from_raw_mode(0o022));
     let _ = setsid();
-    let user = user(plan.command, plan.state.ids.count).map_err(|error| (Step::User, error))?;
-    if plan.has_terminal() {
-        let terminals = plan.terminals();
+    let user = user(plan.command, plan.record.ids.count).map_err(|error| (Step::User, error))?;
+    if plan.streams.has_terminal() {
+        let terminals = plan.streams.terminals();
         let (_, terminal) = open_console(parent, terminals, first_of(terminals))
             .map_err(|error| (Step::Console, error))?;
         ioctl_tiocsctty(&terminal).map_err(at(Step::Console))?;
-        // As a login does: the user may open it again by its name.
+        // As login(1) does, so that the user can open it by its name.
         fchown(&terminal, Some(Uid::from_raw(user.uid)), None).map_err(at(Step::Console))?;
     }
-    folder(plan.command, &user).map_err(at(Step::Directory))?;
+    change_directory(plan.command, &user).map_err(at(Step::Directory))?;
     sys::reset_signals();
     let kernel = |step| move |error: security::Error| (step, error.into_kernel());
-    let bound = security::bounding_set(&plan.state.security).map_err(kernel(Step::Capabilities))?;
-    let filter = security::seccomp(&plan.state.security, plan.state.arch);
+    let bound =
+        security::bounding_set(&plan.record.security).map_err(kernel(Step::Capabilities))?;
+    let filter = security::seccomp(&plan.record.security, plan.record.arch);
     security::install(&filter).map_err(kernel(Step::Filter))?;
     security::apply_caps(bound).map_err(kernel(Step::Capabilities))?;
     become_user(&user).map_err(at(Step::Credentials))?;
-    let env = environment(plan.command, &user, plan.has_terminal());
+    let env = environment(plan.command, &user, plan.streams.has_terminal());
     Ok((user, env))
 }
 
@@ -138,10 +125,10 @@ fn user(command: &Command, ids: u32) -> io::Result<User> {
     User::find(wanted, &passwd, &group, ids).ok_or_else(|| rustix::io::Errno::NOENT.into())
 }
 
-/// So much of a guest's /etc/passwd is looked at, in bytes.
+/// How much of a guest's /etc/passwd or /etc/group is read, in bytes.
 const LIST_MAX: u64 = 1 << 20;
 
-/// Reads a file of the guest's, which may be huge, or a FIFO that nobody writes to.
+/// Reads a file of the guest's, which may be huge, or a FIFO without a writer.
 fn read(path: &str) -> io::Result<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat(CWD, path, flags, Mode::empty())?;
@@ -153,10 +140,10 @@ fn read(path: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn folder(command: &Command, user: &User) -> rustix::io::Result<()> {
-    match &command.folder {
-        Some(folder) => chdir(folder.as_str()),
-        // As a login does when the home is missing.
+fn change_directory(command: &Command, user: &User) -> rustix::io::Result<()> {
+    match &command.directory {
+        Some(directory) => chdir(directory.as_str()),
+        // As login(1) does when the home is missing.
         None => chdir(user.home.as_str()).or_else(|_| chdir("/")),
     }
 }
@@ -200,15 +187,15 @@ fn execute(command: &Command, user: &User, env: &BTreeMap<String, String>) -> io
         let argv = text(format!("-{name}"));
         return sys::exec(CWD, &text(user.shell.clone()), &[&argv], &env);
     };
-    let argv: Vec<CString> = command.argv.iter().map(|word| text(word.clone())).collect();
+    let argv: Vec<CString> = command.argv.iter().map(|argument| text(argument.clone())).collect();
     let argv: Vec<&CStr> = argv.iter().map(CString::as_c_str).collect();
     if program.contains('/') {
         return sys::exec(CWD, argv[0], &argv, &env);
     }
     let path = command.env.get("PATH").map_or(PATH, String::as_str);
     let mut failure = io::Error::from(rustix::io::Errno::NOENT);
-    for folder in path.split(':') {
-        let error = sys::exec(CWD, &text(format!("{folder}/{program}")), &argv, &env);
+    for directory in path.split(':') {
+        let error = sys::exec(CWD, &text(format!("{directory}/{program}")), &argv, &env);
         if error.kind() != io::ErrorKind::NotFound {
             failure = error;
         }

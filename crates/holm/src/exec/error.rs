@@ -3,16 +3,16 @@ use std::io;
 use crate::process::exec_reason;
 use crate::{Code, Coded, Details};
 
+/// The result of what this module does.
+pub type Result<T> = std::result::Result<T, Error>;
+
 /// What can go wrong with a command in a guest.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The guest.
-    #[error(transparent)]
-    Guest(Box<crate::guest::Error>),
     /// The control group.
     #[error(transparent)]
     Cgroup(#[from] crate::cgroup::Error),
-    /// The way into the guest.
+    /// The process between clone and exec.
     #[error(transparent)]
     Process(#[from] crate::process::Error),
     /// The user.
@@ -26,18 +26,18 @@ pub enum Error {
         /// The guest's ids are below this.
         ids: u32,
     },
-    /// The folder to start in.
-    #[error("cannot start in {folder}, which `--cwd` names")]
-    Folder {
+    /// The working directory.
+    #[error("cannot start in {directory}, which `--cwd` names")]
+    Directory {
         /// Its path in the guest.
-        folder: String,
-        /// The kernel's words.
+        directory: String,
+        /// The kernel's error.
         source: io::Error,
     },
     /// The command itself.
     #[error("cannot run {program}: {}", exec_reason(*errno))]
     Command {
-        /// Its first word.
+        /// Its name or path.
         program: String,
         /// The kernel's error.
         errno: i32,
@@ -49,9 +49,9 @@ impl Error {
         Self::Process(crate::process::Error::step(what, object, source))
     }
 
-    /// The status that a shell gives for this failure: 127 if there is no such command, 126 if it
+    /// The exit status that a shell gives for this failure: 127 if there is no such command, 126 if it
     /// cannot be executed, 125 if it is Holm that failed.
-    pub fn status(&self) -> u8 {
+    pub fn exit_status(&self) -> u8 {
         match self {
             Self::Command { errno: 2, .. } => 127,
             Self::Command { .. } => 126,
@@ -60,24 +60,17 @@ impl Error {
     }
 }
 
-impl From<crate::guest::Error> for Error {
-    fn from(error: crate::guest::Error) -> Self {
-        Self::Guest(Box::new(error))
-    }
-}
-
 impl Coded for Error {
     fn details(&self) -> Details {
         match self {
-            Self::Guest(error) => error.details(),
             Self::Cgroup(error) => error.details(),
             Self::Process(error) => error.details(),
             Self::User { user, .. } => Details::new(Code::UserNotFound).object(user),
-            Self::Folder { folder, .. } => {
-                Details::new(Code::WorkingDirectoryUnusable).object(folder)
+            Self::Directory { directory, .. } => {
+                Details::new(Code::WorkingDirectoryUnusable).object(directory)
             }
             Self::Command { program, errno } => {
-                let code = match self.status() {
+                let code = match self.exit_status() {
                     127 => Code::CommandNotFound,
                     _ => Code::CommandNotExecutable,
                 };

@@ -1,16 +1,31 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use holm_proto::{Ended, How};
 use holm_sys::signal::Caught;
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
+use super::command::{Command, Streams};
+use super::spawn::spawn;
 use super::{Error, Result};
-use crate::terminal::{Relay, Terminals};
-use holm_proto::{Ended, How};
+use crate::cgroup::GuestCgroup;
+use crate::record::RunRecord;
+use crate::terminal::{self, Relay, Terminals};
 
-/// Stands between this process's terminal and the one that `master` is the master of, if there is one; waits for the
-/// child and returns how it ended.
-pub(crate) fn converse(
+/// Runs a command in a guest with this process's standard streams; returns how it ended. Streams that are terminals are
+/// replaced by a terminal of the guest's, and relayed. The caller has one thread.
+pub fn exec(record: &RunRecord, cgroup: &GuestCgroup, command: &Command) -> Result<Ended> {
+    let signals = Caught::all().map_err(|error| Error::step("catch", "signals", error))?;
+    terminal::refuse_directories()
+        .map_err(|error| Error::step("pass on", "the standard streams", error))?;
+    let terminals = terminal::standard_streams();
+    let (child, master) = spawn(record, cgroup, command, Streams::Callers(terminals))?;
+    relay_until_exit(&child, master, terminals, &signals)
+}
+
+/// Relays between this process's terminal and the one whose master is `master`, if there is one, and passes on signals until
+/// the child ends; returns how it ended.
+pub(crate) fn relay_until_exit(
     child: &OwnedFd,
     master: Option<OwnedFd>,
     terminals: Terminals,
@@ -29,13 +44,13 @@ pub(crate) fn converse(
             input: terminals[0].then_some(input.as_fd()),
             output,
         };
-        // It fails when the caller's terminal is gone; the command hears of that when the master is closed.
+        // It fails when the caller's terminal is gone; closing the master then hangs up on the command.
         let _ = relay.run(signals);
     }
     wait_for(child, signals)
 }
 
-/// Waits for a child, passing on the signals that this process gets; returns how it ended.
+/// Waits for a child and passes on the signals that this process gets; returns how it ended.
 fn wait_for(child: &OwnedFd, signals: &Caught) -> Result<Ended> {
     let fail = |error| Error::step("wait for", "the command", error);
     while let Some(signal) = signals.wait(child.as_fd()).map_err(fail)? {

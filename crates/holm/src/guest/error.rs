@@ -39,7 +39,7 @@ pub enum Error {
     Monitor(#[from] crate::monitor::Error),
     /// A command inside the guest.
     #[error(transparent)]
-    Inside(Box<crate::exec::Error>),
+    Exec(#[from] crate::exec::Error),
     /// The host lacks something that every guest needs.
     #[error("this host lacks {}: {}; {}; {}", .0.name, .0.detail, .0.cost, .0.remedy)]
     RequirementMissing(Box<crate::host::Finding>),
@@ -144,6 +144,14 @@ impl Error {
     ) -> Self {
         Self::Failed(Failed::new(what, object, source))
     }
+
+    /// The exit status of a command that was to run in a guest, and failed with this error.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Exec(error) => error.exit_status(),
+            _ => 125,
+        }
+    }
 }
 
 impl Coded for Error {
@@ -157,7 +165,7 @@ impl Coded for Error {
             Self::Net(error) => error.details(),
             Self::Launch(error) => error.details(),
             Self::Monitor(error) => error.details(),
-            Self::Inside(error) => error.details(),
+            Self::Exec(error) => error.details(),
             Self::Failed(failed) => failed.details(),
             Self::RequirementMissing(it) => finding_details(Code::RequirementMissing, it),
             Self::UnsupportedRoot(it) => finding_details(Code::FilesystemUnsupported, it),

@@ -13,6 +13,7 @@ use super::requirements::{check_filesystem, explain};
 use super::start;
 use crate::config::Config;
 use crate::disk::Layer;
+use crate::exec::relay_until_exit;
 use crate::launch::{Running, Stdio};
 use crate::process::{drop_scheduling_boost, own_pid};
 use crate::record::LastRun;
@@ -87,15 +88,14 @@ struct Foreground {
 impl Foreground {
     fn wait(self) -> Result<Ended> {
         let Self { running, terminals, signals } = self;
-        crate::exec::converse(&running.pidfd, running.console, terminals, &signals)
-            .map_err(|error| Error::Inside(Box::new(error)))
+        Ok(relay_until_exit(&running.pidfd, running.console, terminals, &signals)?)
     }
 }
 
 fn launch(attempt: &Attempt<'_>) -> Result<Foreground> {
     let signals =
         Caught::all().map_err(|error| Error::io("catch the signals of", "this terminal", error))?;
-    terminal::refuse_folders()
+    terminal::refuse_directories()
         .map_err(|error| Error::io("pass on", "the standard streams", error))?;
     let terminals = terminal::standard_streams();
     drop_scheduling_boost();

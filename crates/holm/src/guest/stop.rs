@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 use super::ending::Ending;
 use super::error::{Error, Result};
 use super::handle::Guest;
+use crate::exec::exec_with_null_stdio;
 use crate::process::ended_within;
 
 /// An init that has run for this many seconds has installed its signal handlers.
@@ -68,6 +69,6 @@ fn ask(ending: &Ending<'_>, timeout: Duration) -> Result<()> {
         return holm_sys::signal::send(ending.init.as_fd(), signal)
             .map_err(|error| Error::io("send a signal to", "init", error));
     }
-    crate::exec::quietly(&running.record, &running.cgroup, &["/sbin/init", "0"], timeout)
-        .map_err(|error| Error::Inside(Box::new(error)))
+    let argv = ["/sbin/init", "0"];
+    Ok(exec_with_null_stdio(&running.record, &running.cgroup, &argv, timeout)?)
 }

@@ -46,7 +46,7 @@ pub(crate) fn first_of(terminals: Terminals) -> Option<BorrowedFd<'static>> {
 }
 
 /// Refuses standard streams that are folders: with one a guest could walk out to the host's root.
-pub fn refuse_folders() -> io::Result<()> {
+pub fn refuse_directories() -> io::Result<()> {
     let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
     for stream in streams {
         let kind = fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
