@@ -20,7 +20,7 @@ use crate::record::{Ids, Network, RunRecord, now, since_boot};
 use crate::rootfs;
 use crate::step;
 use crate::store::{self, Base};
-use crate::system::{self, Content, File, Identity, Kind, Overlay, Stop};
+use crate::system::{self, BootFiles, Content, File, Identity, Kind, Stop};
 
 /// Everything that a start of a guest is made from.
 #[derive(Debug)]
@@ -40,8 +40,8 @@ pub struct Decision<'a> {
 
 /// Decides how a guest is started with these settings, ids and private layer.
 pub fn decide(guest: Guest<'_>, config: Config, ids: Ids, layer: Layer) -> Result<Decision<'_>> {
-    if let Some(lack) = host::forced_lack() {
-        return Err(Error::RequirementMissing(Box::new(lack)));
+    if let Some(missing) = host::forced_missing() {
+        return Err(Error::RequirementMissing(Box::new(missing)));
     }
     // The modes of files in the guest must not depend on the caller's umask.
     umask(Mode::from_raw_mode(0o022));
@@ -153,7 +153,7 @@ impl Decision<'_> {
             // In a guest for one command nothing looks at these files.
             return Vec::new();
         }
-        let mut files = system::run_files(&Overlay {
+        let mut files = system::boot_files(&BootFiles {
             kind: self.kind(),
             uuid: &self.machine_id,
             console: matches!(stdio, Stdio::Console { .. }),

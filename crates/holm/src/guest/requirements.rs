@@ -8,9 +8,11 @@ use crate::pool::Pool;
 /// one: that says more than the call that failed because of it.
 pub(super) fn explain(pool: &Pool, error: Error) -> Error {
     match error {
-        Error::Start { .. } | Error::Launch(_) => match host::lack(pool.root()) {
-            Some(lack) if lack.name == "filesystem" => Error::UnsupportedRoot(Box::new(lack)),
-            Some(lack) => Error::RequirementMissing(Box::new(lack)),
+        Error::Start { .. } | Error::Launch(_) => match host::missing_requirement(pool.root()) {
+            Some(missing) if missing.name == "filesystem" => {
+                Error::UnsupportedRoot(Box::new(missing))
+            }
+            Some(missing) => Error::RequirementMissing(Box::new(missing)),
             None => error,
         },
         other => other,
@@ -19,6 +21,6 @@ pub(super) fn explain(pool: &Pool, error: Error) -> Error {
 
 /// Refuses a root on a filesystem that cannot hold guests, before anything is made in it.
 pub(super) fn check_filesystem(pool: &Pool) -> Result<()> {
-    host::unfit(pool.root())
+    host::unsupported_root(pool.root())
         .map_or(Ok(()), |finding| Err(Error::UnsupportedRoot(Box::new(finding))))
 }

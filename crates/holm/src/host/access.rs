@@ -1,6 +1,7 @@
 //! What this process is allowed to do.
 
-use super::{Answer, Machine};
+use super::finding::Answer;
+use super::machine::Machine;
 use crate::security::caps;
 
 /// What starting a guest takes.

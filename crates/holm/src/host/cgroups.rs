@@ -1,6 +1,7 @@
 //! Control groups: the layout and where the controllers are.
 
-use super::{Answer, Machine};
+use super::finding::Answer;
+use super::machine::Machine;
 use crate::cgroup::{Controller, Layout};
 
 pub(super) fn layout(_: &Machine) -> Answer {

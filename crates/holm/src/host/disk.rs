@@ -5,7 +5,9 @@ use std::path::Path;
 
 use rustix::fs::{XattrFlags, ioctl_ficlone, lsetxattr, statfs};
 
-use super::{Answer, Machine, layers};
+use super::finding::Answer;
+use super::layers;
+use super::machine::Machine;
 
 pub(super) fn attributes(machine: &Machine) -> Answer {
     Answer::from(machine.scratch().and_then(|scratch| {

@@ -1,10 +1,10 @@
 //! The table of features: what each is for, and what to do without.
 
-use super::{
-    Answer, Machine, State, access, cgroups, disk, ids, kernel, layers, network, process, tools,
-};
+use super::finding::{Answer, Finding, State};
+use super::machine::Machine;
+use super::{access, cgroups, disk, ids, kernel, layers, network, process, tools};
 
-/// Something that Holm uses, and that a host may lack.
+/// Something of the host that Holm uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Feature {
     /// The name, in `holm doctor`.
@@ -13,7 +13,7 @@ pub struct Feature {
     pub without: State,
     /// Whether no guest can start without it.
     pub needed: bool,
-    /// What its lack costs the user.
+    /// What the user cannot do without it.
     pub cost: &'static str,
     /// A command, or what else to do, that mends it.
     pub remedy: &'static str,
@@ -57,6 +57,18 @@ impl Feature {
 
     const fn partly(self, cost: &'static str, remedy: &'static str) -> Self {
         Self { partly: Some((cost, remedy)), ..self }
+    }
+
+    /// What is reported of the feature when its probe answers so.
+    pub(super) fn finding(&self, answer: Answer) -> Finding {
+        let whole = (self.cost, self.remedy);
+        let (state, detail, (cost, remedy)) = match answer {
+            Answer::Yes(detail) => (State::Ok, detail, ("", "")),
+            Answer::Partly(detail) => (State::Degraded, detail, self.partly.unwrap_or(whole)),
+            Answer::No(detail) => (self.without, detail, whole),
+        };
+        let needed = self.needed;
+        Finding { name: self.name, state, detail, needed, cost, remedy }
     }
 }
 

@@ -3,7 +3,8 @@
 use std::fs::read_to_string;
 use std::ops::Range;
 
-use super::{Answer, Machine};
+use super::finding::Answer;
+use super::machine::Machine;
 use crate::pool::INSTANCES;
 
 /// Ids that Holm roots give to guests.

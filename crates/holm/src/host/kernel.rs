@@ -1,6 +1,7 @@
 //! The kernel's version.
 
-use super::{Answer, Machine};
+use super::finding::Answer;
+use super::machine::Machine;
 
 /// The oldest kernel that Holm is tested with: Debian 13's.
 const OLDEST: (u32, u32) = (6, 12);

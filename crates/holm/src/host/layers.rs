@@ -7,8 +7,10 @@ use std::path::PathBuf;
 
 use rustix::fs::{Mode, mkdirat};
 
+use super::child;
+use super::finding::Answer;
+use super::machine::Machine;
 use super::scratch::Scratch;
-use super::{Answer, Machine, child};
 use crate::failed::in_one_line;
 use crate::process::{GuestRoot, leave_host};
 use crate::rootfs::{Layers, UPPER, Upper, WORK, clone_tree, mount_image, mount_root};

@@ -9,7 +9,9 @@ use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
 
-use super::{Answer, Machine, child};
+use super::child;
+use super::finding::Answer;
+use super::machine::Machine;
 use crate::net;
 
 pub(super) fn forwarding(_: &Machine) -> Answer {

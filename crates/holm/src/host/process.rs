@@ -6,7 +6,9 @@ use std::path::Path;
 use holm_sys::process::flags;
 use rustix::fs::{Mode, OFlags};
 
-use super::{Answer, Machine, child};
+use super::child;
+use super::finding::Answer;
+use super::machine::Machine;
 use crate::cgroup::Layout;
 
 pub(super) fn user_namespaces(_: &Machine) -> Answer {

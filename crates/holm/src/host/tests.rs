@@ -1,8 +1,9 @@
 use std::path::Path;
 
-use super::{
-    Answer, FEATURES, State, access, disk, ids, kernel, layers, listed, network, process, tools,
-};
+use super::features::FEATURES;
+use super::finding::{Answer, State};
+use super::probe::is_listed;
+use super::{access, disk, ids, kernel, layers, network, process, tools};
 
 fn state(answer: &Answer) -> &'static str {
     match answer {
@@ -134,10 +135,10 @@ fn netlink_answers() {
 
 #[test]
 fn forced_answers() {
-    assert!(listed("erofs,overlay", "overlay"));
-    assert!(listed(" erofs , overlay", "erofs"));
-    assert!(!listed("cgroup-v2", "cgroup"));
-    assert!(!listed("", "overlay"));
+    assert!(is_listed("erofs,overlay", "overlay"));
+    assert!(is_listed(" erofs , overlay", "erofs"));
+    assert!(!is_listed("cgroup-v2", "cgroup"));
+    assert!(!is_listed("", "overlay"));
 }
 
 #[test]

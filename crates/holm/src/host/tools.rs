@@ -2,7 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-use super::{Answer, Machine};
+use super::finding::Answer;
+use super::machine::Machine;
 
 /// The oldest CRIU that restores guests of the kernels that Holm runs on.
 const CRIU_OLDEST: (u32, u32) = (4, 1);

@@ -1,4 +1,4 @@
-//! Holm's lines in a text file whose other lines are the guest's.
+//! A managed block: Holm's lines in a text file whose other lines are the guest's.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -12,44 +12,45 @@ use super::{Error, Links, Result, Tree};
 const BEGIN: &str = "# Holm: written at each start from guest.toml";
 const END: &str = "# Holm: end";
 
-/// Nobody writes so many keys by hand; a guest might, for the host to read.
-const LONGEST: u64 = 1 << 20;
+/// A longer file is left alone: no person writes one, but a hostile guest may, to use up the host's memory.
+const MAX_LENGTH: u64 = 1 << 20;
 
-const NEW: &str = ".holm-section";
+const NEW: &str = ".holm-block";
 
-/// Puts `lines` at the begin of the file at `path`, in the place of those of the last start. What is
-/// there and is no file, a link above all, is the guest's own affair.
-pub fn lay(tree: &Tree, path: &Path, lines: &str, mode: u32) -> Result<()> {
+/// Puts `lines` at the beginning of the file at `path`, in place of those of the last start. Anything but a regular file,
+/// such as a link, is left alone.
+pub fn write(tree: &Tree, path: &Path, lines: &str, mode: u32) -> Result<()> {
     let above = path.parent().unwrap_or(Path::new("/"));
-    let folder = if lines.is_empty() {
-        // Nothing to write, only something to take away.
-        let Ok(folder) = tree.open(above, Links::Follow) else { return Ok(()) };
-        folder
+    let directory = if lines.is_empty() {
+        // Nothing to write, only lines to remove.
+        let Ok(directory) = tree.open(above, Links::Follow) else { return Ok(()) };
+        directory
     } else {
         tree.directory(above)?
     };
     let name = Path::new(path.file_name().unwrap_or_default());
-    replace(&folder, name, lines, mode).map_err(|error| Error::io("write the guest's", path, error))
+    replace(&directory, name, lines, mode)
+        .map_err(|error| Error::io("write the guest's", path, error))
 }
 
-fn replace(folder: &OwnedFd, name: &Path, lines: &str, mode: u32) -> io::Result<()> {
-    let Some(old) = read(folder, name)? else { return Ok(()) };
-    let new = with_section(&old, lines);
+fn replace(directory: &OwnedFd, name: &Path, lines: &str, mode: u32) -> io::Result<()> {
+    let Some(old) = read(directory, name)? else { return Ok(()) };
+    let new = with_block(&old, lines);
     if new == old {
         return Ok(());
     }
-    // Renamed into place: a start that is killed must not cost the guest its own lines.
-    let _ = unlinkat(folder, NEW, rustix::fs::AtFlags::empty());
+    // Renamed into place: if the start is killed, the guest's own lines are still there.
+    let _ = unlinkat(directory, NEW, rustix::fs::AtFlags::empty());
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = openat(folder, NEW, flags, Mode::from_raw_mode(mode))?;
+    let file = openat(directory, NEW, flags, Mode::from_raw_mode(mode))?;
     std::fs::File::from(file).write_all(&new)?;
-    Ok(renameat(folder, NEW, folder, name)?)
+    Ok(renameat(directory, NEW, directory, name)?)
 }
 
-/// What the file holds; `None` if it is none that Holm writes to.
-fn read(folder: &OwnedFd, name: &Path) -> io::Result<Option<Vec<u8>>> {
+/// What the file holds; `None` if it is not one that Holm writes to.
+fn read(directory: &OwnedFd, name: &Path) -> io::Result<Option<Vec<u8>>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match openat(folder, name, flags, Mode::empty()) {
+    let file = match openat(directory, name, flags, Mode::empty()) {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(Some(Vec::new())),
         Err(Errno::LOOP | Errno::NXIO | Errno::NOTDIR) => return Ok(None),
@@ -59,12 +60,12 @@ fn read(folder: &OwnedFd, name: &Path) -> io::Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     let mut text = Vec::new();
-    std::fs::File::from(file).take(LONGEST + 1).read_to_end(&mut text)?;
-    Ok((text.len() as u64 <= LONGEST).then_some(text))
+    std::fs::File::from(file).take(MAX_LENGTH + 1).read_to_end(&mut text)?;
+    Ok((text.len() as u64 <= MAX_LENGTH).then_some(text))
 }
 
-/// `text` with these lines of Holm's and no others; without lines there is no section.
-pub fn with_section(text: &[u8], lines: &str) -> Vec<u8> {
+/// `text` with these lines of Holm's and no others; without lines there is no block.
+pub fn with_block(text: &[u8], lines: &str) -> Vec<u8> {
     let mut new = Vec::new();
     if !lines.is_empty() {
         new.extend(format!("{BEGIN}\n{lines}{END}\n").bytes());
@@ -73,7 +74,7 @@ pub fn with_section(text: &[u8], lines: &str) -> Vec<u8> {
     let is = |line: &[u8], what: &str| line.trim_ascii_end() == what.as_bytes();
     if let Some(begin) = rest.iter().position(|line| is(line, BEGIN)) {
         let len = rest[begin..].iter().position(|line| is(line, END));
-        // A section that somebody has cut: what of it is theirs cannot be told.
+        // Without an end, which lines are Holm's is unknown: only the first is removed.
         rest.drain(begin..=begin + len.unwrap_or(0));
     }
     new.extend(rest.concat());
@@ -85,11 +86,11 @@ mod tests {
     use super::*;
 
     fn written(text: &str, lines: &str) -> String {
-        String::from_utf8(with_section(text.as_bytes(), lines)).unwrap()
+        String::from_utf8(with_block(text.as_bytes(), lines)).unwrap()
     }
 
     #[test]
-    fn the_section_comes_goes_and_changes() {
+    fn the_block_comes_goes_and_changes() {
         let one = written("", "one\n");
         assert_eq!(one, format!("{BEGIN}\none\n{END}\n"));
         assert_eq!(written(&one, "one\n"), one);
@@ -104,6 +105,6 @@ mod tests {
         assert_eq!(two, format!("{BEGIN}\ntwo\n{END}\nmine\nlast, unfinished"));
         assert_eq!(written(&two, ""), "mine\nlast, unfinished");
         assert_eq!(written(&format!("{BEGIN}\ncut\n"), ""), "cut\n");
-        assert_eq!(with_section(b"\xff\n", ""), b"\xff\n");
+        assert_eq!(with_block(b"\xff\n", ""), b"\xff\n");
     }
 }

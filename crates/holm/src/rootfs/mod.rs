@@ -8,22 +8,22 @@ mod api_filesystems;
 mod binds;
 mod dev;
 mod error;
-mod files;
 mod fsmount;
+mod inject;
+mod managed_block;
 mod mounts;
 mod overlay;
-mod section;
 mod table;
 mod tree;
 
 pub use error::Error;
-pub use files::{bind_socket, lay_over};
 pub use fsmount::{Filesystem, clone_tree, memory};
-pub use mounts::{Mounts, Namespaces, Sources};
-pub use overlay::{Layers, UPPER, Upper, WORK, mount_image, mount_root};
+pub use inject::{bind_socket, inject};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
-pub use section::with_section;
+pub use managed_block::with_block;
+pub use mounts::{Mounts, Namespaces, Sources};
+pub use overlay::{Layers, UPPER, Upper, WORK, mount_image, mount_root};
 pub use table::{BOOT_ID, Mount, Part, RestoredBy, TABLE, What, When, flag_names, markdown};
 pub use tree::{Links, Point, Tree};
 

@@ -1,12 +1,12 @@
-use super::{Content, File};
+use super::file::{Content, File};
 
-/// The resolver's configuration of this start; /etc/resolv.conf of a new guest points there, so a
-/// change of `net.dns` or of the host's servers reaches the guest at its next start, unless the
-/// guest has put a file of its own in place.
+/// The resolv.conf(5) of this start. In a new guest /etc/resolv.conf is a link to it, so a change of
+/// `net.dns` or of the host's servers takes effect at the guest's next start, unless the guest has
+/// replaced the link.
 pub const RESOLV_CONF: &str = "/run/holm/resolv.conf";
 
-/// Makes a guest's host keys as `systemd.rs` does, if it has yet to, then becomes init, whose path is
-/// `$0`. Whatever fails, init starts.
+/// Makes a guest's host keys as `systemd.rs` does, if it has yet to, then executes init, whose path is
+/// `$0`. Init starts even if that fails.
 pub const SSH_KEYS_THEN_INIT: &str = "\
 stamp=/etc/ssh/.holm-make-host-keys
 if [ -e $stamp ] && [ -x /usr/bin/ssh-keygen ]; then
@@ -24,49 +24,50 @@ exec \"$0\"
 pub struct Identity<'a> {
     /// The host name.
     pub hostname: &'a str,
-    /// The machine id, of [`machine_id`]. A real one: after `uninitialized` systemd's first boot
-    /// wants a console to ask on.
+    /// The machine id, of [`machine_id`]. With `uninitialized` systemd would run its first-boot setup,
+    /// which asks on the console (machine-id(5)).
     pub machine_id: &'a str,
 }
 
 impl Identity<'_> {
-    /// The files that a new guest's private layer begins with, folders before what is in them.
+    /// The files that a new guest's private layer begins with, each directory before what is in it.
     pub fn files(&self) -> Vec<File> {
         let name = self.hostname;
         vec![
-            File::new("/etc", Content::Folder(0o755)),
+            File::new("/etc", Content::Directory(0o755)),
             File::text("/etc/hostname", format!("{name}\n")),
             File::new("/etc/machine-id", Content::Text(format!("{}\n", self.machine_id), 0o444)),
             File::text("/etc/hosts", hosts(name)),
             File::link("/etc/resolv.conf", RESOLV_CONF),
-            File::new("/etc/ssh", Content::Folder(0o755)),
+            File::new("/etc/ssh", Content::Directory(0o755)),
             File::text("/etc/ssh/.holm-make-host-keys", ""),
         ]
     }
 }
 
-/// What lets `keys`, and none that earlier starts have let, log in as root.
+/// Root's `authorized_keys` with `keys`, in place of those that an earlier start wrote.
 pub fn ssh_keys(keys: &[String]) -> Vec<File> {
     let mut files = Vec::new();
     if !keys.is_empty() {
-        files.push(File::new("/root", Content::Folder(0o700)));
-        files.push(File::new("/root/.ssh", Content::Folder(0o700)));
+        files.push(File::new("/root", Content::Directory(0o700)));
+        files.push(File::new("/root/.ssh", Content::Directory(0o700)));
     }
     let lines = keys.iter().fold(String::new(), |text, key| text + key.trim() + "\n");
-    files.push(File::new("/root/.ssh/authorized_keys", Content::Section(lines, 0o600)));
+    files.push(File::new("/root/.ssh/authorized_keys", Content::ManagedBlock(lines, 0o600)));
     files
 }
 
-/// A host name that the settings give, at each start. One that they do not give is the guest's own after the first.
+/// The files with the host name that the settings give, for each start. Without one the guest may change its name, and
+/// keeps it.
 pub fn host_name(name: Option<&str>) -> Vec<File> {
     let line = name.map_or(String::new(), |name| format!("127.0.1.1 {name}\n"));
-    let mut files = vec![File::new("/etc/hosts", Content::Section(line, 0o644))];
+    let mut files = vec![File::new("/etc/hosts", Content::ManagedBlock(line, 0o644))];
     files.extend(name.map(|name| File::text("/etc/hostname", format!("{name}\n"))));
     files
 }
 
 fn hosts(name: &str) -> String {
-    // 127.0.1.1 as Debian does it: the name resolves without a network, and is not plain localhost.
+    // 127.0.1.1 as Debian does it: the name resolves without a network, and not to localhost's address.
     format!(
         "127.0.0.1 localhost\n127.0.1.1 {name}\n::1 localhost ip6-localhost ip6-loopback\n\
          ff02::1 ip6-allnodes\nff02::2 ip6-allrouters\n"

@@ -1,9 +1,9 @@
-use super::{Content, File, Overlay};
+use super::file::{Content, File};
 
-/// The first systemd that knows `MemoryPressureWatch=`; older ones complain of it in every unit.
+/// The first systemd with `MemoryPressureWatch=`; older ones log a warning for every unit.
 const MEMORY_PRESSURE: u32 = 254;
 
-/// Units that would fail in a guest, with no condition of their own to know it by.
+/// Units that would fail in a guest, and have no condition that skips them there.
 const MASKED: &[&str] = &[
     // autofs cannot be mounted in a user namespace, and the unit asks only whether /proc/sys is
     // writable. Guests that want binfmt_misc can mount it (Linux 6.7).
@@ -15,14 +15,14 @@ const MASKED_OLD: &[&str] =
     &["sys-kernel-config.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount"];
 
 /// systemd's own daemons that run all the time under `ProtectHostname=`, which is a nested uts
-/// namespace: CRIU cannot dump those. Services of the guest's keep what they ask for.
+/// namespace: CRIU cannot dump those. The guest's other services keep their setting.
 const PLAIN_HOSTNAME: &[&str] =
     &["systemd-journald", "systemd-logind", "systemd-networkd", "systemd-resolved"];
 
 /// Makes a guest's host keys, which must not be those that came with its base.
 ///
-/// Done before ssh for the first time, and again if it was cut short: the stamp goes last. No RSA key,
-/// which takes seconds of a slow machine's time; every client since OpenSSH 6.5 (2014) knows the others.
+/// It runs before ssh at the first boot, and again if it was interrupted: the stamp is removed last. No RSA key,
+/// which takes a slow machine seconds; every client since OpenSSH 6.5 (2014) supports the others.
 const SSH_KEYS: &str = "\
 [Unit]
 Description=Make this guest's own SSH host keys
@@ -39,40 +39,42 @@ ExecStart=/usr/bin/ssh-keygen -q -t ecdsa -N '' -f /etc/ssh/ssh_host_ecdsa_key
 ExecStart=/bin/rm /etc/ssh/.holm-make-host-keys
 ";
 
-pub fn files(version: u32, overlay: &Overlay<'_>) -> Vec<File> {
-    let folder = |path: &str| File::new(path, Content::Folder(0o755));
+/// Units and drop-ins for systemd of this version; `console`: /dev/console is a terminal; `networkd`: the `.network` file
+/// of eth0.
+pub fn files(version: u32, console: bool, networkd: Option<&str>) -> Vec<File> {
+    let directory = |path: &str| File::new(path, Content::Directory(0o755));
     let unit = |name: &str| format!("/run/systemd/system/{name}");
-    let mut files = vec![folder("/run/systemd"), folder("/run/systemd/system")];
+    let mut files = vec![directory("/run/systemd"), directory("/run/systemd/system")];
 
     let old = if version < 250 { MASKED_OLD } else { &[] };
-    // A getty on something that is no terminal ends at once, again and again.
-    let getty: &[&str] = if overlay.console { &[] } else { &["console-getty.service"] };
+    // A getty on anything but a terminal exits at once, and systemd restarts it forever.
+    let getty: &[&str] = if console { &[] } else { &["console-getty.service"] };
     files.extend(
         [MASKED, old, getty].concat().iter().map(|name| File::link(&unit(name), "/dev/null")),
     );
 
-    // Of two drop-ins with one name only the more specific counts, so they have different ones.
+    // Of two drop-ins with the same file name only the more specific is read, so their names differ.
     if version >= MEMORY_PRESSURE {
-        files.push(folder(&unit("service.d")));
+        files.push(directory(&unit("service.d")));
         let text =
             "# Pressure triggers do not survive a checkpoint.\n[Service]\nMemoryPressureWatch=no\n";
         files.push(File::text(&unit("service.d/10-holm.conf"), text));
     }
     for name in PLAIN_HOSTNAME {
-        files.push(folder(&unit(&format!("{name}.service.d"))));
+        files.push(directory(&unit(&format!("{name}.service.d"))));
         let text =
             "# A nested uts namespace cannot be checkpointed.\n[Service]\nProtectHostname=no\n";
         files.push(File::text(&unit(&format!("{name}.service.d/10-holm-hostname.conf")), text));
     }
 
     files.push(File::text(&unit("holm-ssh-host-keys.service"), SSH_KEYS));
-    files.push(folder(&unit("multi-user.target.wants")));
+    files.push(directory(&unit("multi-user.target.wants")));
     files.push(File::link(
         &unit("multi-user.target.wants/holm-ssh-host-keys.service"),
         "../holm-ssh-host-keys.service",
     ));
-    if let Some(text) = overlay.networkd {
-        files.push(folder("/run/systemd/network"));
+    if let Some(text) = networkd {
+        files.push(directory("/run/systemd/network"));
         files.push(File::text("/run/systemd/network/10-holm.network", text));
     }
     files

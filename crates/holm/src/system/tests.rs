@@ -1,10 +1,11 @@
+use std::path::{Path, PathBuf};
+
 use super::*;
-use std::path::Path;
 
 const ID: &str = "0123456789abcdef0123456789abcdef";
 
-fn overlay(kind: Kind) -> Overlay<'static> {
-    Overlay {
+fn boot(kind: Kind) -> BootFiles<'static> {
+    BootFiles {
         kind,
         uuid: ID,
         console: true,
@@ -36,32 +37,36 @@ fn kinds() {
 #[test]
 fn a_shell_makes_the_keys_of_those_without_units() {
     assert_eq!(Kind::Systemd(257).command("/sbin/init"), ["/sbin/init"]);
-    let words = Kind::OpenRc.command("/sbin/init");
-    assert_eq!(words[0], "/bin/sh");
-    assert_eq!(words[3], "/sbin/init");
+    let argv = Kind::OpenRc.command("/sbin/init");
+    assert_eq!(argv[0], "/bin/sh");
+    assert_eq!(argv[3], "/sbin/init");
     // The script names the stamp that a new guest gets, and ends as init.
     let identity = Identity { hostname: "web", machine_id: ID };
     let stamp = "/etc/ssh/.holm-make-host-keys";
-    assert!(find(&identity.files(), stamp).is_some() && words[2].contains(stamp));
-    assert!(words[2].ends_with("exec \"$0\"\n"));
+    assert!(find(&identity.files(), stamp).is_some() && argv[2].contains(stamp));
+    assert!(argv[2].ends_with("exec \"$0\"\n"));
 }
 
 #[test]
-fn folders_come_before_their_files() {
+fn directories_come_before_their_files() {
     let identity = Identity { hostname: "web", machine_id: ID };
     for (files, have) in [
-        (run_files(&overlay(Kind::Systemd(257))), vec!["/", "/run"]),
-        (run_files(&overlay(Kind::Systemd(247))), vec!["/", "/run"]),
-        (run_files(&overlay(Kind::Other)), vec!["/", "/run"]),
+        (boot_files(&boot(Kind::Systemd(257))), vec!["/", "/run"]),
+        (boot_files(&boot(Kind::Systemd(247))), vec!["/", "/run"]),
+        (boot_files(&boot(Kind::Other)), vec!["/", "/run"]),
         (identity.files(), vec!["/"]),
         (ssh_keys(&["ssh-ed25519 AAAA me".to_owned()]), vec!["/"]),
     ] {
-        let mut folders: Vec<PathBuf> = have.into_iter().map(PathBuf::from).collect();
+        let mut directories: Vec<PathBuf> = have.into_iter().map(PathBuf::from).collect();
         for file in &files {
             let parent = file.path.parent().unwrap();
-            assert!(folders.iter().any(|folder| folder == parent), "{}", file.path.display());
-            if matches!(file.content, Content::Folder(_)) {
-                folders.push(file.path.clone());
+            assert!(
+                directories.iter().any(|directory| directory == parent),
+                "{}",
+                file.path.display()
+            );
+            if matches!(file.content, Content::Directory(_)) {
+                directories.push(file.path.clone());
             }
         }
     }
@@ -69,17 +74,17 @@ fn folders_come_before_their_files() {
 
 #[test]
 fn units_depend_on_the_version_and_the_console() {
-    let new = run_files(&overlay(Kind::Systemd(257)));
+    let new = boot_files(&boot(Kind::Systemd(257)));
     let null = Content::Link("/dev/null".to_owned());
     assert_eq!(find(&new, "/run/systemd/system/proc-sys-fs-binfmt_misc.automount"), Some(&null));
     assert_eq!(find(&new, "/run/systemd/system/sys-kernel-debug.mount"), None);
     assert_eq!(find(&new, "/run/systemd/system/console-getty.service"), None);
     assert!(find(&new, "/run/systemd/system/service.d/10-holm.conf").is_some());
-    let old = run_files(&Overlay { console: false, ..overlay(Kind::Systemd(247)) });
+    let old = boot_files(&BootFiles { console: false, ..boot(Kind::Systemd(247)) });
     assert_eq!(find(&old, "/run/systemd/system/sys-kernel-debug.mount"), Some(&null));
     assert_eq!(find(&old, "/run/systemd/system/console-getty.service"), Some(&null));
     assert_eq!(find(&old, "/run/systemd/system/service.d/10-holm.conf"), None);
-    let other = run_files(&overlay(Kind::SysVinit));
+    let other = boot_files(&boot(Kind::SysVinit));
     assert!(other.iter().all(|file| !file.path.starts_with("/run/systemd")));
     assert_eq!(
         find(&other, "/run/holm/resolv.conf"),
@@ -94,7 +99,7 @@ fn identity_is_the_guests_own() {
     let Some(Content::Text(hosts, _)) = find(&files, "/etc/hosts") else { panic!() };
     assert!(hosts.contains("127.0.1.1 web\n"));
     let keys = ssh_keys(&["  key one \n".to_owned()]);
-    let lines = Content::Section("key one\n".to_owned(), 0o600);
+    let lines = Content::ManagedBlock("key one\n".to_owned(), 0o600);
     assert_eq!(find(&keys, "/root/.ssh/authorized_keys"), Some(&lines));
     assert_eq!(find(&ssh_keys(&[]), "/root"), None);
 }

@@ -16,7 +16,7 @@ pub fn mount_host_side<'a>(
     mounts.make(Part::Dev)?;
     step::done("dev");
     mounts.make(Part::Files)?;
-    rootfs::lay_over(mounts.tree(), assembly.files)?;
+    rootfs::inject(mounts.tree(), assembly.files)?;
     if let Some(socket) = assembly.notify {
         rootfs::bind_socket(mounts.tree(), socket, NOTIFY)?;
     }
