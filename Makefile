@@ -65,6 +65,7 @@ lint:
 	cargo machete
 	scripts/deny
 	python3 scripts/lint.py
+	python3 scripts/architecture.py
 
 ## bench: Holm beside its peers, with a report in docs/benchmarks
 .PHONY: bench
