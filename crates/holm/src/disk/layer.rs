@@ -6,12 +6,12 @@ use crate::Failed;
 use crate::pool::{Name, Pool};
 use crate::rootfs::{UPPER, Upper, WORK};
 
-/// Where a guest's private layer is.
+/// A guest's private layer.
 #[derive(Clone, Debug)]
 pub enum Layer {
-    /// In this directory, which outlives the guest's runs.
+    /// In this directory. It outlives the guest's runs.
     Disk(PathBuf),
-    /// In memory: gone when the guest ends.
+    /// In memory. It is gone when the guest ends.
     Memory,
 }
 
@@ -24,14 +24,14 @@ impl Layer {
     /// Makes an empty layer in `guest`, the directory of a guest that is being created.
     pub fn create(guest: &Path) -> Result<(), Failed> {
         let disk = directory(guest);
-        // The upper directory is the guest's root directory: its mode is what the guest sees on /.
+        // The mode of the upper directory is what the guest sees on /.
         for (path, mode) in
             [(disk.clone(), 0o755), (disk.join(UPPER), 0o755), (disk.join(WORK), 0o700)]
         {
             fs::DirBuilder::new()
                 .mode(mode)
                 .create(&path)
-                // Whatever the caller's umask takes away.
+                // The mode must not depend on the caller's umask.
                 .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)))
                 .map_err(|error| Failed::new("make the directory", &path, error))?;
         }
@@ -43,7 +43,7 @@ impl Layer {
         matches!(self, Self::Disk(_))
     }
 
-    /// The same as the upper layer of an overlay.
+    /// The upper layer of the guest's overlay.
     pub fn upper(&self) -> Upper<'_> {
         match self {
             Self::Disk(disk) => Upper::Disk(disk),

@@ -1,13 +1,13 @@
-//! A guest's private layer: what it has changed of its base.
+//! A guest's private layer: what it has changed compared with its base.
 //!
 //! ```text
 //! guests/NAME/disk/
 //!   upper/    what the guest has written: the upper directory of its overlay
-//!   work/     what overlayfs keeps for itself
+//!   work/     overlayfs's work directory
 //! ```
 //!
-//! A layer on disk is a part of its guest's directory: it is made before that directory gets its
-//! name, and moves and goes with it. A guest of one command has its layer in memory.
+//! A layer on disk is a part of its guest's directory, and is made, renamed and removed with it. A
+//! guest for one command has its layer in memory.
 
 mod layer;
 

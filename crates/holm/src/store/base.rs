@@ -1,4 +1,4 @@
-//! Loading one base, and all of them.
+//! Loading and listing bases.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,18 +12,18 @@ use super::staging::clean;
 use crate::config::nearest;
 use crate::pool::{Name, Pool};
 
-/// A base with all its parts.
+/// A base.
 #[derive(Clone, Debug)]
 pub struct Base {
     /// Its name.
     pub name: Name,
     /// The EROFS image with all metadata; its file bodies are in [`Pool::objects_dir`].
     pub image: PathBuf,
-    /// What `base.toml` says.
+    /// Its base.toml.
     pub meta: BaseMeta,
 }
 
-/// The base named `name`.
+/// Loads the base `name`.
 pub fn load(pool: &Pool, name: &Name) -> Result<Base, Error> {
     let dir = pool.base_dir(name);
     let path = dir.join("base.toml");
@@ -47,7 +47,7 @@ pub fn load(pool: &Pool, name: &Name) -> Result<Base, Error> {
     Ok(Base { name: name.clone(), image, meta })
 }
 
-/// All bases but damaged ones, sorted by name, with `own_bytes` as it is now. Cleans up after
+/// All bases except damaged ones, sorted by name, with the current `own_bytes`. Cleans up after
 /// killed imports.
 pub fn list(pool: &Pool) -> Result<Vec<Base>, Error> {
     clean(pool)?;
@@ -56,7 +56,7 @@ pub fn list(pool: &Pool) -> Result<Vec<Base>, Error> {
     for name in &names {
         match load(pool, name) {
             Ok(base) => bases.push(base),
-            // Removed since the directory was read. Damaged ones are listed by `damaged`.
+            // Removed since the directory was read, or damaged: `damaged` lists those.
             Err(Error::NotFound { .. } | Error::Damaged { .. } | Error::Meta { .. }) => {}
             Err(e) => return Err(e),
         }
@@ -65,7 +65,7 @@ pub fn list(pool: &Pool) -> Result<Vec<Base>, Error> {
     Ok(bases)
 }
 
-/// Sets `own_bytes` of each of `bases`, which are all that exist.
+/// Sets `own_bytes` of each base. `bases` must be all that exist.
 fn own_bytes(pool: &Pool, bases: &mut [Base]) -> Result<(), Error> {
     let mut lists = Vec::with_capacity(bases.len());
     let mut users: HashMap<String, u32> = HashMap::new();
@@ -84,8 +84,8 @@ fn own_bytes(pool: &Pool, bases: &mut [Base]) -> Result<(), Error> {
 
 /// An error for each damaged base.
 pub fn damaged(pool: &Pool) -> Result<Vec<Error>, Error> {
-    let looked = pool.bases()?.into_iter().filter_map(|name| load(pool, &name).err());
-    Ok(looked.filter(|e| !matches!(e, Error::NotFound { .. })).collect())
+    let errors = pool.bases()?.into_iter().filter_map(|name| load(pool, &name).err());
+    Ok(errors.filter(|e| !matches!(e, Error::NotFound { .. })).collect())
 }
 
 fn not_found(pool: &Pool, name: &Name) -> Error {

@@ -23,10 +23,10 @@ pub(super) fn unused(dir: &Path, prefix: &str) -> Result<PathBuf, Error> {
         match fs::symlink_metadata(&path) {
             Ok(_) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(path),
-            Err(e) => return Err(Error::io("look at", &path)(e)),
+            Err(e) => return Err(Error::io("stat", &path)(e)),
         }
     }
-    unreachable!("a directory holds fewer than 2^32 entries")
+    unreachable!("a directory has fewer than 2^32 entries")
 }
 
 /// Opens the directory `dir` and locks it until the descriptor is closed.
@@ -39,5 +39,5 @@ pub(super) fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error>
 
 /// Syncs the entries of `dir` to disk.
 pub(super) fn sync(dir: &Path) -> Result<(), Error> {
-    File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("write", dir))
+    File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("sync", dir))
 }

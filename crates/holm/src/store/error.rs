@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use crate::pool::Name;
 use crate::{Code, Coded, Details, Failed};
 
-/// What can go wrong with a base.
+/// An error of an operation on bases.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such base.
-    #[error("no base named {name}: `holm base ls` shows those there are{near}")]
+    /// The base does not exist.
+    #[error("no base named {name}: `holm base ls` lists those that exist{near}")]
     NotFound {
         /// The name asked for.
         name: Name,
@@ -31,7 +31,7 @@ pub enum Error {
         name: Name,
         /// The guests, as a list for a sentence.
         users: String,
-        /// What to do with them: "remove it".
+        /// What to do with them, as a clause: "remove it".
         remedy: String,
     },
     /// The argument after `import NAME` is not a source.
@@ -64,10 +64,10 @@ pub enum Error {
         name: Name,
         /// The file.
         path: PathBuf,
-        /// What the parser says.
+        /// The parser's error.
         source: Box<toml::de::Error>,
     },
-    /// A list of objects that is damaged.
+    /// A list of objects is damaged.
     #[error(
         "{}, line {line}: not a digest and a size; the base is damaged, import it again",
         path.display()
@@ -99,7 +99,7 @@ pub enum Error {
     /// The kernel refused something.
     #[error(transparent)]
     Failed(Failed),
-    /// The control groups, which tell what runs, cannot be read.
+    /// The control groups of running guests cannot be read.
     #[error(transparent)]
     Cgroup(#[from] crate::cgroup::Error),
     /// The pool cannot be used.

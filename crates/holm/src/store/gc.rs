@@ -1,9 +1,9 @@
-//! Removing objects that nothing refers to.
+//! Collection: removing objects that nothing refers to any more.
 //!
-//! An import locks `objects` shared from its first look for an object until its base exists. A
+//! An import locks `objects` shared, from its first lookup of an object until its base exists. A
 //! collection locks it exclusively, so it never removes an object that an import relies on. It does
-//! not wait: the file `objects/.gc` says that a collection is due, and the next command on bases
-//! makes it.
+//! not wait for that lock: the file `objects/.gc` marks a collection as due, and the next command
+//! on bases tries again.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -17,26 +17,26 @@ use super::{directory, objects};
 use crate::Failed;
 use crate::pool::Pool;
 
-/// A garbage collection root: something that refers to objects. Returns the files that list them.
+/// A garbage collection root: something that refers to objects. Returns the files that list those.
 type Root = fn(&Pool) -> Result<Vec<PathBuf>, Error>;
 
-/// All roots. A collection keeps each object that one of their lists names.
+/// All roots. A collection keeps every object that one of their lists names.
 const ROOTS: &[Root] = &[bases];
 
 fn bases(pool: &Pool) -> Result<Vec<PathBuf>, Error> {
     Ok(pool.bases()?.iter().map(|name| pool.base_dir(name).join("objects")).collect())
 }
 
-/// Asks for a collection: objects may have become unused.
+/// Requests a collection, because objects may have become unused.
 pub(super) fn request(pool: &Pool) -> Result<(), Error> {
     let path = pool.objects_dir().join(".gc");
     File::create(&path).map(drop).map_err(Error::io("write", &path))
 }
 
-/// Removes unused objects if that was asked for and no import is running.
+/// Collects unused objects, if that was requested and no import is running.
 pub(super) fn collect(pool: &Pool) -> Result<(), Error> {
     let dir = pool.objects_dir();
-    // Other Holm roots may link to this store too, and what they use is not known here.
+    // If `objects` is a link, other Holm roots may share it, and what they use is not known here.
     if !dir.join(".gc").exists() || dir.is_symlink() {
         return Ok(());
     }
@@ -58,8 +58,9 @@ pub(super) fn collect(pool: &Pool) -> Result<(), Error> {
     fs::remove_file(&path).map_err(Error::io("remove", &path))
 }
 
-/// Adds the objects that the file `list` names. A list that cannot be read stops the collection:
-/// better an object too many than one too few. A list that is gone by now needs no objects.
+/// Adds the objects that the file `list` names to `used`. An unreadable list stops the collection,
+/// because an object that is still in use must never be removed. A list that has been removed in
+/// the meantime refers to nothing.
 fn mark(list: &Path, used: &mut HashSet<String>) -> Result<(), Error> {
     match objects::read(list) {
         Ok(objects) => used.extend(objects.into_iter().map(|object| object.path)),

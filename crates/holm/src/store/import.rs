@@ -14,7 +14,7 @@ use super::source::Source;
 use super::staging::clean;
 use crate::pool::{Name, Pool};
 
-/// Options of an import.
+/// The options of an import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
     /// URL of the mirror that `debootstrap:` uses instead of the host's own.
@@ -27,30 +27,30 @@ pub struct ImportOptions {
 pub enum Phase {
     /// Packages are fetched and installed; `done` counts steps.
     Install,
-    /// Files are read and stored; bytes.
+    /// Files are read and stored; `done` counts bytes.
     Read,
-    /// What was stored is synced to disk.
+    /// The stored files are synced to disk.
     Sync,
 }
 
-/// Progress of an import.
+/// The progress of an import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// What is being done.
+    /// The current phase.
     pub phase: Phase,
-    /// How much of that is done.
+    /// How much of it is done.
     pub done: u64,
-    /// Of how much, if that is known.
+    /// How much there is to do, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// What is being worked on, for a person.
+    /// What is being worked on, for people to read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
-/// Makes the base `name` from `source`. Calls `progress` a few times a second.
+/// Imports the base `name` from `source`. Calls `progress` a few times a second.
 ///
-/// Nothing of the base is visible until all of it is on disk.
+/// The base becomes visible when all of it is on disk.
 pub fn import(
     pool: &Pool,
     name: &Name,
@@ -72,7 +72,7 @@ pub fn import(
     if status.success() {
         return load(pool, name);
     }
-    // It may have stored objects before it failed, and if it was killed it removed nothing.
+    // It may have stored objects before it failed, which a killed import does not remove.
     gc::request(pool)?;
     clean(pool)?;
     let message =
@@ -98,7 +98,7 @@ fn command(
     command
 }
 
-/// Passes progress on until the child closes its output; returns what it wrote to stderr.
+/// Reports progress until the child closes its output. Returns what it wrote to stderr.
 fn watch(child: &mut Child, progress: &mut dyn FnMut(Progress)) -> io::Result<String> {
     let (Some(stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Ok(String::new());

@@ -2,20 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The contents of a base's base.toml.
+/// The contents of base.toml.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaseMeta {
     /// Where it came from, as given to `holm base import`.
     pub source: String,
     /// When it was imported, seconds since 1970.
     pub created: u64,
-    /// Files, directories and links in it.
+    /// The number of files, directories and links in it.
     pub files: u64,
     /// Bytes of all its file bodies; hard-linked files count once.
     pub bytes: u64,
-    /// Bytes of the bodies that no other base has (in the file: at the time of the import).
+    /// Bytes of the bodies that no other base has; in the file, at the time of the import.
     pub own_bytes: u64,
-    /// Path of the init it brings, or none.
+    /// Path of the init that it contains, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_init: Option<String>,
     /// What kind of init that is: "systemd 257", "sysvinit", "openrc", "runit".
@@ -24,7 +24,7 @@ pub struct BaseMeta {
     /// `PRETTY_NAME` of its os-release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os: Option<String>,
-    /// The machine its programs are for, as `uname -m` names it; empty when it holds none.
+    /// The architecture of its programs, as `uname -m` names it; empty if it contains none.
     #[serde(default)]
     pub arch: String,
 }
@@ -37,7 +37,7 @@ impl BaseMeta {
     }
 }
 
-/// The description in `text`, a base.toml.
+/// Parses the text of a base.toml.
 pub fn parse(text: &str) -> Result<BaseMeta, toml::de::Error> {
     toml::from_str(text)
 }

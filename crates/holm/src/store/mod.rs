@@ -8,13 +8,14 @@
 //!   NAME/
 //!     image       EROFS in the composefs layout: all metadata; bodies are objects
 //!     objects     the list of these objects
-//!     base.toml   where it came from, what it holds
+//!     base.toml   its source, and what it contains
 //!   .new-PID-N/   a base that is being imported
 //!   .old-PID-N/   a base that is being removed
 //! ```
 //!
-//! Locks: an import locks its `.new-PID-N`, and `objects` shared. A [`Pin`] locks a base shared, a
-//! removal locks it exclusively. `bases` is locked while an entry of it is made or renamed.
+//! Locks: an import locks its `.new-PID-N` exclusively and `objects` shared. A [`Pin`] locks a base
+//! shared, a removal locks it exclusively. `bases` is locked while an entry of it is made or
+//! renamed.
 
 mod base;
 mod directory;

@@ -1,7 +1,7 @@
-//! Objects, and the lists that say which of them are needed.
+//! Lists of objects.
 //!
-//! Whatever refers to objects keeps a list of them: a line for each, its path below `objects` and
-//! its length in bytes.
+//! Whatever refers to objects keeps a list of them, with a line for each: its path below `objects`
+//! and its length in bytes.
 //!
 //! ```text
 //! ab/cdef... 4711
@@ -28,7 +28,7 @@ impl fmt::Display for Object {
     }
 }
 
-/// The objects that the list in `text` names, or the number of the first line that is wrong.
+/// Parses a list of objects; the error is the number of the first invalid line.
 pub fn parse(text: &str) -> Result<Vec<Object>, usize> {
     let object = |line: &str| {
         let (path, size) = line.split_once(' ')?;
@@ -40,7 +40,7 @@ pub fn parse(text: &str) -> Result<Vec<Object>, usize> {
     text.lines().enumerate().map(|(n, line)| object(line).ok_or(n + 1)).collect()
 }
 
-/// The list in the file `path`.
+/// Reads the list in the file `path`.
 pub(super) fn read(path: &Path) -> Result<Vec<Object>, Error> {
     let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
     parse(&text).map_err(|line| Error::Objects { path: path.to_owned(), line })

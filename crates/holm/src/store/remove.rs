@@ -14,12 +14,11 @@ use crate::pool::{Name, Pool, remove_tree};
 
 /// Removes a base, and the objects that no other base has.
 ///
-/// Refused while a guest.toml names it, while a guest runs on it, or while it is
-/// [pinned](super::pin).
+/// Refused while a guest.toml names the base, a guest runs on it, or it is [pinned](super::pin).
 pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
     clean(pool)?;
     match load(pool, name) {
-        // A damaged base is removed too: that is the remedy.
+        // Removing a damaged base is the remedy.
         Err(Error::Damaged { .. } | Error::Meta { .. }) => {}
         other => drop(other?),
     }
@@ -32,15 +31,12 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
     let alone = match directory::lock(&dir, FlockOperation::NonBlockingLockExclusive) {
         Ok(lock) => lock,
         Err(Error::Failed(Failed { source, .. })) if source.kind() == io::ErrorKind::WouldBlock => {
-            return in_use(
-                "a guest that is being created or changed, or runs only once".into(),
-                "remove it",
-            );
+            return in_use("a guest that is being created, changed or started".into(), "remove it");
         }
         Err(e) => return Err(e),
     };
     let named = (configured(pool, name)?, "", "remove");
-    // A guest that will start on another base next time still reads this one.
+    // A running guest uses the base that it was started on, whatever its guest.toml says now.
     let running = (running(pool, name)?, ", running", "stop or restart");
     for (guests, how, verb) in [named, running] {
         let (users, them) = match guests.as_slice() {
@@ -52,7 +48,7 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
     }
     let old = retire(&bases, &dir)?;
     drop((alone, all));
-    // Only now: a collection before the rename would still have counted the base.
+    // Not earlier: a collection before the rename would have found the base's list.
     gc::request(pool)?;
     remove_tree(&old)?;
     gc::collect(pool)

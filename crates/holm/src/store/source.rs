@@ -1,4 +1,4 @@
-//! Where a base comes from.
+//! The sources of bases.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -9,7 +9,7 @@ use super::error::Error;
 /// The SOURCE of `holm base import NAME SOURCE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// `debootstrap:SUITE[+PACKAGE,PACKAGE...]`: a Debian made by mmdebstrap.
+    /// `debootstrap:SUITE[+PACKAGE,PACKAGE...]`: a Debian system made by mmdebstrap.
     Debootstrap {
         /// `trixie`, `bookworm`, ...
         suite: String,
@@ -25,7 +25,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The source that `text` names. A directory named `busybox` is given as `./busybox`.
+    /// Parses the argument `text`. A directory named `busybox` must be given as `./busybox`.
     pub fn parse(text: &OsStr) -> Result<Self, Error> {
         match text.to_str() {
             Some("") => Err(bad("", "it is empty")),
@@ -68,16 +68,16 @@ fn debootstrap(text: &str, rest: &str) -> Result<Source, Error> {
         Some((suite, packages)) => (suite, Some(packages)),
         None => (rest, None),
     };
-    if !is_word(suite, ".-/") {
+    if !is_identifier(suite, ".-/") {
         return Err(bad(
             text,
-            "a suite is a word such as `trixie`, as in `debootstrap:trixie+nginx,curl`",
+            "a suite is a name such as `trixie`, as in `debootstrap:trixie+nginx,curl`",
         ));
     }
     let packages: Vec<String> =
         packages.map_or(Vec::new(), |p| p.split(',').map(str::to_owned).collect());
     // The names are passed to apt, where a leading dash would be an option.
-    if let Some(wrong) = packages.iter().find(|p| !is_word(p, "+.-:=~_/")) {
+    if let Some(wrong) = packages.iter().find(|p| !is_identifier(p, "+.-:=~_/")) {
         return Err(bad(
             text,
             &format!("`{wrong}` is not a package name; packages are separated by commas"),
@@ -86,11 +86,11 @@ fn debootstrap(text: &str, rest: &str) -> Result<Source, Error> {
     Ok(Source::Debootstrap { suite: suite.into(), packages })
 }
 
-/// Whether `word` starts with a letter or digit and goes on with those and the characters of
-/// `more`.
-fn is_word(word: &str, more: &str) -> bool {
-    word.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && word.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+/// Whether `text` consists of letters, digits and the characters of `more`, and starts with a
+/// letter or digit.
+fn is_identifier(text: &str, more: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
 }
 
 fn bad(text: &str, reason: &str) -> Error {
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn bad_ones_say_why() {
-        for (text, word) in [
+        for (text, reason) in [
             ("", "empty"),
             ("debootstrap:", "suite"),
             ("debootstrap:+nginx", "suite"),
@@ -139,7 +139,7 @@ mod tests {
             ("debootstrap:trixie+ng inx", "`ng inx`"),
         ] {
             let message = parse(text).unwrap_err();
-            assert!(message.contains(word), "{text}: {message}");
+            assert!(message.contains(reason), "{text}: {message}");
         }
     }
 }

@@ -16,21 +16,21 @@ const NEW: &str = ".new-";
 /// Prefix of a base that is being removed.
 const OLD: &str = ".old-";
 
-/// A directory to build a base in. It is removed with its contents when this is dropped. If the
-/// process is killed, the next command on bases finds it unlocked and removes it.
+/// A staging directory. It is removed with its contents when this is dropped. If the process is
+/// killed, the next command on bases finds it unlocked and removes it.
 #[derive(Debug)]
 pub struct Staging {
     dir: PathBuf,
-    /// Locked. Children may inherit it, so that the directory stays as long as one writes to it.
+    /// Children may inherit this lock, so that the directory stays while one of them writes to it.
     lock: File,
     bases: PathBuf,
 }
 
 impl Staging {
-    /// A new, empty, locked directory.
+    /// Makes an empty staging directory and locks it.
     pub fn new(pool: &Pool) -> Result<Self, Error> {
         let bases = directory::bases(pool);
-        // Held until the new directory is locked itself: `clean` could take it for a stale one.
+        // Until the new directory is locked itself, `clean` could take it for a stale one.
         let _all = directory::lock(&bases, FlockOperation::LockExclusive)?;
         let dir = directory::unused(&bases, NEW)?;
         mkdirat(rustix::fs::CWD, &dir, Mode::from_raw_mode(0o700))
@@ -44,13 +44,13 @@ impl Staging {
         &self.dir
     }
 
-    /// Lets children that are started from now on keep the directory locked.
+    /// Lets children that are started from now on inherit the lock.
     pub fn share_lock(&self) -> Result<(), Error> {
         fcntl_setfd(&self.lock, FdFlags::empty())
             .map_err(|e| Error::io("lock", &self.dir)(e.into()))
     }
 
-    /// Makes the directory the base `name`, atomically and durably.
+    /// Turns the directory into the base `name`, atomically and durably.
     pub fn commit(mut self, name: &Name) -> Result<(), Error> {
         let to = self.bases.join(name.as_str());
         directory::sync(&self.dir)?;
@@ -73,14 +73,14 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if !self.dir.as_os_str().is_empty() {
-            // What cannot be removed now is removed by the next `clean`.
+            // If this fails, the next `clean` removes it.
             let _ = remove_tree(&self.dir);
         }
     }
 }
 
-/// Removes what killed imports and removals have left. Cheap when there is nothing: every command
-/// on bases calls it first.
+/// Removes what killed imports and removals have left. Every command on bases calls it first, so it
+/// is cheap if there is nothing to do.
 pub(super) fn clean(pool: &Pool) -> Result<(), Error> {
     let bases = directory::bases(pool);
     let all = directory::lock(&bases, FlockOperation::LockExclusive)?;
@@ -104,8 +104,8 @@ pub(super) fn clean(pool: &Pool) -> Result<(), Error> {
     gc::collect(pool)
 }
 
-/// Renames the base in `dir`, which is to be removed, so that it is no base any more. The caller
-/// has locked `bases`.
+/// Renames the directory of a base that is being removed, so that it is no longer a base. The
+/// caller has locked `bases`.
 pub(super) fn retire(bases: &Path, dir: &Path) -> Result<PathBuf, Error> {
     let old = directory::unused(bases, OLD)?;
     fs::rename(dir, &old).map_err(Error::io("remove", dir))?;

@@ -28,7 +28,7 @@ pub(super) fn configured(pool: &Pool, base: &Name) -> Result<Vec<String>, Error>
     Ok(users)
 }
 
-/// The guests that run on the base, sorted; their guest.toml may name another by now.
+/// The guests that run on the base, sorted. Their guest.toml may name another by now.
 pub(super) fn running(pool: &Pool, base: &Name) -> Result<Vec<String>, Error> {
     let mut users = Vec::new();
     for name in pool.cgroup()?.guests()? {
@@ -43,8 +43,8 @@ pub(super) fn running(pool: &Pool, base: &Name) -> Result<Vec<String>, Error> {
     Ok(users)
 }
 
-/// Whether the guest.toml `text` has `base = "NAME"`. A text that does not parse counts if it
-/// contains the name: a guest must not lose its base because its guest.toml has a mistake.
+/// Whether the text of a guest.toml has `base = "NAME"`. If it does not parse, whether it contains
+/// the name at all: a guest must not lose its base because its guest.toml has a mistake.
 fn names_base(text: &str, name: &str) -> bool {
     match text.parse::<toml::Table>() {
         Ok(table) => table.get("base").and_then(toml::Value::as_str) == Some(name),
@@ -52,7 +52,8 @@ fn names_base(text: &str, name: &str) -> bool {
     }
 }
 
-/// Whether the run record `text` says that its guest runs on the base, with the same caution.
+/// Whether the text of a run record names the base. If it does not parse, whether it contains the
+/// name at all.
 fn runs_on(text: &[u8], name: &str) -> bool {
     match serde_json::from_slice::<RunRecord>(text) {
         Ok(record) => record.base == name,

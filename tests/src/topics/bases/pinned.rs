@@ -183,7 +183,7 @@ fn set_against_rm_of_the_base(sandbox: &mut Sandbox) {
     let create = ["create", "box", "--base", "one", "--net", "none", "--", "/bin/sleep", "1000"];
     sandbox.holm(&create).ok();
     let mut set = Stopped::new(sandbox, &["set", "box", "base=two"], "set-base");
-    let words = ["base two", "is used by", "being created or changed"];
+    let words = ["base two", "is used by", "being created, changed or started"];
     sandbox.holm(&["base", "rm", "two"]).refused(&words);
     kill_process(set.at, Signal::CONT).expect("it stands still");
     assert!(sandbox.wait_for("holm set ends", || set.try_wait()).success());
