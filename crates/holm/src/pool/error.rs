@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use super::name::{BadName, Name};
 use crate::{Code, Coded, Details, Failed};
 
-/// The result of what this module does.
+/// A result with this module's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong with the places and names of a Holm root.
+/// An error of an operation on a Holm root.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A name that Holm does not accept.
@@ -28,7 +28,7 @@ pub enum Error {
         directory.display()
     )]
     NoInstance {
-        /// Where they are kept.
+        /// The directory of instance numbers.
         directory: PathBuf,
         /// How many there are.
         count: u8,
@@ -62,7 +62,8 @@ impl Error {
     }
 }
 
-/// A closing clause that names the known name most like `wanted`, or all when they are few.
+/// A closing clause with the existing name that is most similar to `wanted`, or with all if they
+/// are few.
 fn nearest(wanted: &Name, known: &[Name]) -> String {
     let similar = known.iter().find(|name| {
         let (a, b) = (name.as_str(), wanted.as_str());

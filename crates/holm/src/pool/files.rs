@@ -6,7 +6,8 @@ use std::path::Path;
 use super::error::{Error, Result};
 use super::name::Name;
 
-/// Writes a file such that a reader sees the old text or the new, and a crash leaves one of them.
+/// Replaces a file atomically and durably: readers see the old text or the new one, also after a
+/// crash.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -23,8 +24,9 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     })
 }
 
-/// Removes a tree without ever leaving its filesystem: if something is mounted there against all
-/// expectation, it stays, and the error says so. However deep a guest has made it: `rm` holds no descriptor per level.
+/// Removes a directory tree without ever leaving its filesystem: if something is mounted there
+/// against all expectation, that is an error. `rm` copes with any depth of directories, because it
+/// keeps no descriptor open for each level.
 pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
     let output = std::process::Command::new("rm")
         .args(["-rf", "--one-file-system", "--"])
@@ -34,11 +36,11 @@ pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(Error::io("remove", dir, std::io::Error::other(words)))
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::io("remove", dir, std::io::Error::other(message)))
 }
 
-/// The names of what a directory holds, sorted; what cannot be a name is passed over.
+/// The names in a directory, sorted, without those that are no valid [`Name`].
 pub(super) fn names_in(directory: &Path) -> Result<Vec<Name>> {
     let entries = fs::read_dir(directory).map_err(|error| Error::io("list", directory, error))?;
     let mut names: Vec<Name> =

@@ -7,21 +7,22 @@ use super::name::Name;
 use super::root::Pool;
 use crate::record::{Ids, NESTED_RANGES, RANGE};
 
-/// Context ids run from 1 to this: an instance's block of 2^26 ids holds 1024 ranges.
+/// The largest context id; the smallest is 1. An instance's block of 2^26 ids is divided into 1024
+/// ranges.
 pub const MAX_CONTEXT: u32 = 1023;
 
 impl Pool {
-    /// Allocates a context id and its id range for a guest for one command, until [`Pool::release_ids`]: the first free
-    /// one from `first` on.
+    /// Allocates a context id and its id range for a guest for one command, until
+    /// [`Pool::release_ids`]: the first free one from `first` on.
     ///
-    /// That is done by making a symbolic link in `ids/`, which succeeds for one guest only and needs no
-    /// look at the others.
+    /// The allocation is a symbolic link in `ids/`: making one succeeds for a single guest only,
+    /// and does not need a look at the others.
     pub fn allocate_ids(&self, guest: &Name, nesting: bool, first: u32) -> Result<Ids> {
         self.allocate(&format!("../run/{guest}"), nesting, first)
     }
 
-    /// The same for a guest with a directory, which is locked: ids that a command allocated for it that was killed are its
-    /// own.
+    /// Allocates ids for a guest with a directory, which must be locked. Ids that a killed command
+    /// has allocated for it are used again.
     pub fn allocate_kept_ids(&self, guest: &Name, nesting: bool) -> Result<Ids> {
         self.allocate(&format!("../guests/{guest}"), nesting, 1)
     }
@@ -58,7 +59,8 @@ impl Pool {
         Ok(true)
     }
 
-    /// Releases ids of `owner`, but for those in `kept`. What is another guest's by now stays.
+    /// Releases ids of `owner`, except those in `kept` and those that belong to another guest by
+    /// now.
     pub fn release_ids(&self, owner: &Name, ids: Ids, kept: Option<Ids>) {
         let kept = kept.map_or(0..0, |kept| kept.contexts());
         for id in ids.contexts().filter(|id| !kept.contains(id) && self.owns(owner, *id)) {
@@ -66,8 +68,8 @@ impl Pool {
         }
     }
 
-    /// Whether all these ids are allocated to `owner`. A guest's file `id` may name ids that are another guest's by now:
-    /// whoever writes it may be killed on the way.
+    /// Whether all these ids are allocated to `owner`. The ids in a guest's file `id` may belong to
+    /// another guest by now, because a command that writes it can be killed at any point.
     pub fn owns_ids(&self, owner: &Name, ids: Ids) -> bool {
         ids.contexts().all(|id| self.owns(owner, id))
     }
@@ -77,7 +79,7 @@ impl Pool {
         link.is_ok_and(|link| link.file_name().is_some_and(|name| name == owner.as_str()))
     }
 
-    /// The ids that the file `id` in a guest's directory names.
+    /// The ids in the file `id` of a guest's directory.
     pub fn recorded_ids(&self, directory: &Path) -> Option<Ids> {
         let text = fs::read_to_string(directory.join("id")).ok()?;
         let (context, count) = text.trim().split_once(' ')?;
@@ -97,7 +99,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Every context id that is allocated, with the guest that has it.
+    /// All allocated context ids, with their owners.
     pub fn allocated_ids(&self) -> Result<Vec<(u32, Name)>> {
         let directory = self.root().join("ids");
         let entries =
@@ -111,8 +113,8 @@ impl Pool {
         Ok(taken.collect())
     }
 
-    /// Releases an id whose guest does not exist, unless it was allocated in the last `seconds`: then
-    /// its guest may be about to be made.
+    /// Releases an id whose guest does not exist, unless it was allocated in the last `seconds`: a
+    /// command may be about to create that guest.
     pub fn release_stale_id(&self, context: u32, seconds: u64) {
         let link = self.id_link(context);
         let age =

@@ -7,29 +7,30 @@ use super::files::write;
 use super::lock::Lock;
 use crate::cgroup::{GuestCgroup, Layout, PoolCgroup};
 
-/// The root that is used when neither `--root` nor `HOLM_ROOT` names another.
+/// The root that is used if neither `--root` nor `HOLM_ROOT` is given.
 pub const DEFAULT_ROOT: &str = "/var/lib/holm";
 
-/// What lives only while the host is up.
+/// The directory of what must not survive a reboot of the host.
 pub(super) const RUN: &str = "/run/holm";
 
-/// Instance numbers run from 1 to this: 27 blocks of 2^26 user ids lie between the ranges that
-/// distributions give to users and the one that systemd sets aside (from `0x7000_0000`).
+/// The largest instance number; the smallest is 1. There is room for 27 blocks of 2^26 user ids
+/// between the ranges that distributions give to users and the one that systemd reserves (from
+/// `0x7000_0000`).
 pub const INSTANCES: u8 = 27;
 
-/// The file of a root in which its number is stored.
+/// The file in a root that stores its number.
 const STORED: &str = "instance";
 
-/// Finds the root's instance number, or takes a free one.
+/// The root's instance number; allocates a free one if it has none.
 ///
-/// A number is taken by making a symbolic link, which succeeds for one process only. The number is
-/// also stored in the root, so that it is the same after a reboot of the host unless it was taken since.
-pub fn of(root: &Path) -> Result<u8> {
+/// The allocation is a symbolic link. The number is also stored in the root, so that it gets the
+/// same one after a reboot of the host, unless another root has taken it since.
+pub fn allocate(root: &Path) -> Result<u8> {
     let instances = Path::new(RUN).join("instances");
-    let holds = |number: &u8| {
+    let is_own = |number: &u8| {
         fs::read_link(instances.join(number.to_string())).is_ok_and(|target| target == root)
     };
-    if let Some(number) = stored(root).filter(holds) {
+    if let Some(number) = stored(root).filter(is_own) {
         return Ok(number);
     }
     fs::DirBuilder::new()
@@ -38,9 +39,9 @@ pub fn of(root: &Path) -> Result<u8> {
         .create(&instances)
         .map_err(|error| Error::io("make the directory", &instances, error))?;
     let _lock = Lock::directory(&instances)?;
-    // Only now: it may have been released, or taken, meanwhile.
+    // Read again under the lock: another command may have released or changed it.
     let known = stored(root);
-    if let Some(number) = known.filter(holds) {
+    if let Some(number) = known.filter(is_own) {
         return Ok(number);
     }
     let first = known.or((root == Path::new(DEFAULT_ROOT)).then_some(1));
@@ -53,7 +54,7 @@ pub fn of(root: &Path) -> Result<u8> {
         }
         let _ = fs::remove_file(&link);
         symlink(root, &link).map_err(|error| Error::io("make the link", &link, error))?;
-        // The first command after each boot comes by here: it needs no room on the disk.
+        // The first command after each boot of the host gets here. It must not fail on a full disk.
         if known != Some(number) {
             write(&root.join(STORED), &format!("{number}\n"))?;
         }
@@ -62,7 +63,8 @@ pub fn of(root: &Path) -> Result<u8> {
     Err(Error::NoInstance { directory: instances, count: INSTANCES })
 }
 
-/// Releases a root's number, here and in the root: another may have it when this one is used again.
+/// Releases a root's number. It is also removed from the root, which may get another when it is
+/// used again.
 pub(super) fn release(root: &Path, number: u8) -> Result<()> {
     let instances = Path::new(RUN).join("instances");
     let _lock = Lock::directory(&instances)?;
@@ -77,29 +79,30 @@ pub(super) fn release(root: &Path, number: u8) -> Result<()> {
     Ok(())
 }
 
-/// The name of the control group that holds a root's guests.
-pub fn group(root: &Path, instance: u8) -> String {
+/// The name of the control group of a root's guests.
+pub fn cgroup_name(root: &Path, instance: u8) -> String {
     if root == Path::new(DEFAULT_ROOT) { "holm".to_owned() } else { format!("holm-{instance}") }
 }
 
-/// The number that a root had last.
+/// The number stored in a root.
 fn stored(root: &Path) -> Option<u8> {
     fs::read_to_string(root.join(STORED)).ok()?.trim().parse().ok()
 }
 
-/// Whether guests run under a number that no link names: their root has yet to find it again after /run was wiped. A
-/// root that took the number would take those guests for its own, and end them.
+/// Whether guests run under a number that has no link, because /run was wiped and no command has
+/// run in their root since. Another root that took the number would take those guests for its own
+/// and end them.
 fn has_guests(number: u8) -> bool {
     // Without control groups there are no guests.
     let Ok(layout) = Layout::probe() else { return false };
-    let run = |root: &Path| {
-        let pool = PoolCgroup::new(layout.clone(), group(root, number));
-        let lives = |name: &String| {
+    let has_running = |root: &Path| {
+        let pool = PoolCgroup::new(layout.clone(), cgroup_name(root, number));
+        let runs = |name: &String| {
             let cgroup = GuestCgroup::open(&pool, name);
             cgroup.is_ok_and(|found| found.is_some_and(|guest| guest.populated().unwrap_or(true)))
         };
-        pool.guests().unwrap_or_default().iter().any(lives)
+        pool.guests().unwrap_or_default().iter().any(runs)
     };
     let default = Path::new(DEFAULT_ROOT);
-    run(Path::new("any other")) || (stored(default) == Some(number) && run(default))
+    has_running(Path::new("any other")) || (stored(default) == Some(number) && has_running(default))
 }

@@ -7,7 +7,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::error::{Error, Result};
 
-/// A lock that is held until it is dropped, or its process ends.
+/// A lock, which is released when it is dropped or the process ends.
 #[derive(Debug)]
 pub struct Lock(File);
 
@@ -17,17 +17,18 @@ impl Lock {
         Self::take(path, File::open(path), FlockOperation::LockExclusive)
     }
 
-    /// Locks a directory, shared with others who do the same.
+    /// Locks a directory shared.
     pub(crate) fn shared(path: &Path) -> Result<Self> {
         Self::take(path, File::open(path), FlockOperation::LockShared)
     }
 
-    /// Makes a shared lock exclusive; says whether that was possible: not while others share it.
+    /// Makes a shared lock exclusive. Returns whether that was possible, which it is not while
+    /// others share it.
     pub(super) fn try_exclusive(&self) -> bool {
         flock(&self.0, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
 
-    /// Locks a file, made if need be.
+    /// Locks a file, creating it if necessary.
     pub(super) fn file(path: &Path) -> Result<Self> {
         let options =
             OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).clone();
@@ -44,8 +45,8 @@ impl Lock {
         }
     }
 
-    /// Whether the directory that is locked still has this path: it may have been moved away while its
-    /// lock was waited for.
+    /// Whether the locked directory is still at this path. It may have been renamed while this
+    /// process waited for the lock.
     pub(crate) fn is_of(&self, path: &Path) -> bool {
         let identity = |data: &std::fs::Metadata| (data.dev(), data.ino());
         let (locked, there) = (self.0.metadata(), std::fs::metadata(path));

@@ -1,4 +1,5 @@
-//! Where everything lives: a Holm root, its locks, and the numbers that keep roots and guests apart.
+//! An opened Holm root: its directories and locks, its instance number, and the id ranges of its
+//! guests.
 //!
 //! ```text
 //! /var/lib/holm/                  the root (--root, HOLM_ROOT), 0700
@@ -7,8 +8,8 @@
 //!   guests/NAME/                  guest.toml, id, disk/{upper,work}, log, last
 //!   ids/C                         context id C is taken; a symbolic link to ../guests/NAME
 //!   lock/WHAT                     locks that concern the whole root
-//!   tmp/                          what is being made or removed; nothing here outlives its maker
-//!   stage/{image,objects,disk,root}  mountpoints, empty on the host: used in private mount namespaces
+//!   tmp/                          guests that are being created or removed
+//!   stage/{image,objects,disk,root}  mountpoints for use in private mount namespaces; empty on the host
 //! /run/holm/
 //!   instances/N                   symbolic link to the root that has instance number N
 //!   N/guests/NAME/monitor.sock

@@ -11,7 +11,7 @@ use crate::{Code, Coded, Details};
 pub struct BadName {
     /// The name.
     name: String,
-    /// What is wrong with it.
+    /// Why it is not accepted.
     reason: &'static str,
 }
 
@@ -20,10 +20,10 @@ pub struct BadName {
 pub struct Name(String);
 
 impl Name {
-    /// A host name may have 63 characters (RFC 1035), so a guest's name may.
+    /// The length of a label in a host name (RFC 1035).
     pub const MAX: usize = 63;
 
-    /// Checks and takes a name.
+    /// Checks a name.
     pub fn new(name: &str) -> Result<Self, BadName> {
         let bad = |reason| Err(BadName { name: shorten(name), reason });
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -38,7 +38,7 @@ impl Name {
         }
     }
 
-    /// The name itself.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

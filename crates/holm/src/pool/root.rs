@@ -11,20 +11,20 @@ use super::name::Name;
 use crate::Failed;
 use crate::cgroup::{self, Layout, PoolCgroup};
 
-/// One Holm root.
+/// An opened Holm root.
 #[derive(Debug, Clone)]
 pub struct Pool {
     root: PathBuf,
     run: PathBuf,
     instance: u8,
-    // Shared: nobody releases the root's instance number while a command uses it.
+    // Shared, so that `release` does not take the instance number away while a command uses it.
     lock: Arc<Lock>,
     notices: Option<fn(&str)>,
     cgroup: OnceLock<PoolCgroup>,
 }
 
 impl Pool {
-    /// Opens the root, making it and taking an instance number for it at first use.
+    /// Opens a root. On first use creates it and allocates an instance number.
     pub fn open(root: &Path) -> Result<Self> {
         let root = match fs::canonicalize(root) {
             Ok(root) => root,
@@ -35,25 +35,26 @@ impl Pool {
             create(&root)?;
         }
         let lock = Arc::new(Lock::shared(&root)?);
-        let instance = instance::of(&root)?;
+        let instance = instance::allocate(&root)?;
         let run = Path::new(RUN).join(instance.to_string());
         Ok(Self { root, run, instance, lock, notices: None, cgroup: OnceLock::new() })
     }
 
-    /// The same root; `notices` is called with a sentence for everything that a command repairs on its way.
+    /// Sets a function that is called with a sentence for everything that a command repairs in
+    /// passing.
     #[must_use]
     pub fn with_notices(self, notices: fn(&str)) -> Self {
         Self { notices: Some(notices), ..self }
     }
 
-    /// Gives notice of something that was repaired.
+    /// Reports something that was repaired.
     pub(crate) fn notify(&self, sentence: &str) {
         if let Some(notices) = self.notices {
             notices(sentence);
         }
     }
 
-    /// Locks the root exclusively until this command ends; an error if another one is running in it.
+    /// Locks the root exclusively until this command ends. An error if another command runs in it.
     pub fn lock_exclusively(&self) -> Result<()> {
         if self.lock.try_exclusive() {
             Ok(())
@@ -62,7 +63,7 @@ impl Pool {
         }
     }
 
-    /// Releases the instance number, for another root to take. The next command takes one again.
+    /// Releases the instance number. The next command in this root allocates one again.
     pub fn release_instance(self) -> Result<()> {
         match fs::remove_dir_all(&self.run) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -77,7 +78,8 @@ impl Pool {
         &self.root
     }
 
-    /// The instance number: what tells this root's user ids, addresses, interfaces and tables from another root's.
+    /// The instance number, which distinguishes this root's user ids, addresses, interfaces and
+    /// tables from those of other roots.
     pub fn instance(&self) -> u8 {
         self.instance
     }
@@ -102,17 +104,18 @@ impl Pool {
         self.run.join("guests").join(guest.as_str())
     }
 
-    /// The directory with a mountpoint for each layer of a root, for use in a private mount namespace.
+    /// The directory with mountpoints for the layers of a guest's root, for use in a private mount
+    /// namespace.
     pub fn stage_dir(&self) -> PathBuf {
         self.root.join("stage")
     }
 
-    /// The control group that holds those of this root's guests. The host's hierarchies are looked for once.
+    /// The control group above those of this root's guests. The host's hierarchies are probed once.
     pub fn cgroup(&self) -> cgroup::Result<&PoolCgroup> {
         if let Some(cgroup) = self.cgroup.get() {
             return Ok(cgroup);
         }
-        let name = instance::group(&self.root, self.instance);
+        let name = instance::cgroup_name(&self.root, self.instance);
         let found = PoolCgroup::new(Layout::probe()?, name);
         Ok(self.cgroup.get_or_init(|| found))
     }
@@ -127,7 +130,7 @@ impl Pool {
         names_in(&self.root.join("bases"))
     }
 
-    /// Locks a guest until the lock is dropped; waits while another process has it.
+    /// Locks a guest. Waits while another process has it locked.
     pub fn lock_guest(&self, guest: &Name) -> Result<Lock> {
         let dir = self.guest_dir(guest);
         loop {
@@ -149,13 +152,13 @@ impl Pool {
         Ok(Lock::try_directory(&dir)?.filter(|lock| lock.is_of(&dir)))
     }
 
-    /// Takes the lock on something of the whole root; waits while another process has it.
+    /// Takes one of the locks that concern the whole root. Waits while another process has it.
     pub fn lock(&self, what: &str) -> Result<Lock> {
         Lock::file(&self.root.join("lock").join(what))
     }
 }
 
-/// Makes the directories of a root that are missing.
+/// Makes those directories of a root that do not exist.
 fn create(root: &Path) -> Result<PathBuf> {
     let make = |dir: &Path, mode: u32| {
         fs::DirBuilder::new()

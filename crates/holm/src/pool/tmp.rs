@@ -1,4 +1,4 @@
-//! `tmp/`: what is being made or removed.
+//! `tmp/`: guests that are being created or removed.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -9,7 +9,7 @@ use super::files::remove_tree;
 use super::root::Pool;
 
 impl Pool {
-    /// Makes the directory of what is being made or removed.
+    /// Makes `tmp/`.
     pub fn make_tmp(&self) -> Result<()> {
         let tmp = self.root().join("tmp");
         match fs::DirBuilder::new().mode(0o700).create(&tmp) {
@@ -20,16 +20,16 @@ impl Pool {
         }
     }
 
-    /// Removes what commands that were killed have left in `tmp/`: the names end in the process ids of those who made
-    /// them.
+    /// Removes what killed commands have left in `tmp/`. The names end in the process ids of the
+    /// commands.
     pub fn clean_tmp(&self) {
         let Ok(entries) = fs::read_dir(self.root().join("tmp")) else { return };
         for path in entries.flatten().map(|entry| entry.path()) {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let ours = name.starts_with("new-") || name.starts_with("rm-");
-            let maker = name.rsplit('-').next().and_then(|pid| pid.parse::<u32>().ok());
-            let lives = maker.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists());
-            if !ours || lives {
+            let pid = name.rsplit('-').next().and_then(|pid| pid.parse::<u32>().ok());
+            let runs = pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists());
+            if !ours || runs {
                 continue;
             }
             drop(remove_tree(&path));
