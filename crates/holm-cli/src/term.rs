@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use holm::terminal::Harmless;
+use holm::terminal::GuestOutput;
 
 /// Bold red.
 pub const RED: &str = "1;31";
@@ -55,7 +55,7 @@ pub fn print_error(text: &str) {
 
 /// A base, an archive or a guest may have chosen a part of the text.
 fn filtered(output: BorrowedFd<'_>, text: &str) {
-    let mut output = Harmless::new(output);
+    let mut output = GuestOutput::new(output);
     let _ = output.write(text.as_bytes()).and_then(|()| output.finish());
 }
 

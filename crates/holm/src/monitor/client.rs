@@ -53,7 +53,7 @@ impl Client {
     fn send(&self, request: Request<'_>) -> io::Result<()> {
         let mut packet = [0; REQUEST_MAX];
         match send(&self.0, request.write(&mut packet), SendFlags::NOSIGNAL) {
-            // The next receive tells that the monitor is gone.
+            // The next receive reports that the monitor is gone.
             Err(Errno::PIPE | Errno::CONNRESET) | Ok(_) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::error::Error;
-use crate::terminal::{Harmless, Raw};
+use crate::terminal::{GuestOutput, Raw};
 use holm_proto::Ended;
 use holm_proto::client::Message;
 use holm_sys::signal::Caught;
@@ -15,7 +15,7 @@ use std::path::Path;
 
 const SIGWINCH: i32 = 28;
 const SIGCONT: i32 = 18;
-/// SIGHUP, SIGINT, SIGQUIT, SIGTERM: the client leaves, with the terminal as it was.
+/// SIGHUP, SIGINT, SIGQUIT, SIGTERM: the client detaches and restores the terminal.
 const LEAVE: [i32; 4] = [1, 2, 3, 15];
 
 /// A request to show a console.
@@ -25,27 +25,27 @@ pub struct Console<'a> {
     pub guest: &'a str,
     /// Its monitor's socket.
     pub socket: &'a Path,
-    /// Where keys come from; `None` shows output only.
+    /// Where input is read; without it only output is shown.
     pub input: Option<BorrowedFd<'a>>,
-    /// Where the guest's output goes: as it is if there is input, else without control sequences.
+    /// Where the guest's output goes: unfiltered if there is input.
     pub output: BorrowedFd<'a>,
 }
 
-/// Why the console is not shown any more.
+/// Why [`Console::run`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
-    /// The user left: by the keys for it, by the end of the input, or by a signal.
+    /// The user has detached: by the escape keys, the end of the input, or a signal.
     Detached,
     /// The guest's init ended.
     Ended(Ended),
-    /// The monitor hung up: the reader was too slow, or the monitor was killed.
+    /// The monitor closed the connection: the reader was too slow, or the monitor was killed.
     Dropped,
 }
 
 impl Console<'_> {
-    /// Shows the console until the user leaves or the guest ends, and restores the terminal.
+    /// Shows the console until the user detaches or the guest ends, and restores the terminal.
     ///
-    /// On a terminal `Ctrl-] q` leaves, and `Ctrl-] Ctrl-]` types one `Ctrl-]`.
+    /// On a terminal `Ctrl-] q` detaches, and `Ctrl-] Ctrl-]` types one `Ctrl-]`.
     pub fn run(&self) -> Result<Left, Error> {
         let client = Client::connect(self.guest, self.socket)?;
         self.show(&client).map_err(Error::system(self.guest, "cannot go on showing its console"))
@@ -59,8 +59,8 @@ impl Console<'_> {
         };
         let mut keys = Keys::new(raw.is_some());
         let mut output = match self.input {
-            Some(_) => Harmless::raw(self.output),
-            None => Harmless::new(self.output),
+            Some(_) => GuestOutput::raw(self.output),
+            None => GuestOutput::new(self.output),
         };
         self.resize(client)?;
         let left = loop {
@@ -95,7 +95,7 @@ impl Console<'_> {
         Ok(left)
     }
 
-    /// Sends what was typed; returns false if the user leaves.
+    /// Sends what was typed; returns false if the user detaches.
     fn send(&self, client: &Client, keys: &mut Keys) -> io::Result<bool> {
         let Some(input) = self.input else { return Ok(true) };
         let mut buffer = [0; 4096];
@@ -118,7 +118,7 @@ impl Console<'_> {
     }
 }
 
-fn receive(client: &Client, output: &mut Harmless<'_>) -> io::Result<Option<Left>> {
+fn receive(client: &Client, output: &mut GuestOutput<'_>) -> io::Result<Option<Left>> {
     let taken = client.receive(|message| match message {
         Message::Output(bytes) => output.write(bytes).map(|()| None),
         Message::Ended(ended) => Ok(Some(Left::Ended(ended))),
@@ -130,7 +130,7 @@ fn receive(client: &Client, output: &mut Harmless<'_>) -> io::Result<Option<Left
 /// `Ctrl-]`
 const ESCAPE: u8 = 0x1d;
 
-/// Finds the keys that leave.
+/// Finds the keys that detach.
 pub(super) struct Keys {
     terminal: bool,
     escaped: bool,
@@ -142,7 +142,7 @@ impl Keys {
         Keys { terminal, escaped: false }
     }
 
-    /// What to type of `bytes`, and whether the user leaves after that.
+    /// What to send of `bytes`, and whether the user then detaches.
     pub fn take(&mut self, bytes: &[u8]) -> (Vec<u8>, bool) {
         if !self.terminal {
             return (bytes.to_vec(), false);

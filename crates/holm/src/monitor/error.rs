@@ -7,7 +7,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nobody listens at the guest's socket.
+    /// No process listens on the guest's socket.
     #[error(
         "guest {guest} has no monitor to show its console: it is stopped, or \
          `holm status {guest}` puts a new one in place"

@@ -30,13 +30,12 @@ pub struct Handoff<'a> {
     pub notify: Option<OwnedFd>,
     /// The master of the pty that is the guest's console. Anything but a pty's master is not used.
     pub console: Option<OwnedFd>,
-    /// The packet socket on which the guest asks for its network (`net::responder`), and what is
-    /// offered there.
+    /// The packet socket of the responder, and the lease that it offers.
     pub responder: Option<(OwnedFd, Lease)>,
 }
 
 impl Handoff<'_> {
-    /// The descriptors, which an exec keeps, by their keys.
+    /// The descriptors, which stay open across exec, by their keys.
     pub(super) fn descriptors(&self) -> Vec<(&'static str, BorrowedFd<'_>)> {
         let mut fds = vec![
             (key::INIT, self.init.as_fd()),

@@ -1,6 +1,6 @@
 //! Reading a guest's log, also while its monitor writes and rotates it.
 
-use crate::terminal::Harmless;
+use crate::terminal::GuestOutput;
 use holm_proto::path::{LOG, OLD_LOG};
 use rustix::fs::fstat;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
@@ -18,26 +18,26 @@ use std::path::Path;
 pub struct Logs<'a> {
     /// The guest's directory, which holds `log` and `log.1`.
     pub directory: &'a Path,
-    /// Only so many lines, the last ones.
+    /// Only this many lines, the last ones.
     pub lines: Option<usize>,
     /// Follows the log for as long as this returns true and the guest's directory and the reader
     /// are there. It is called when something other than the log changes.
     pub follow: Option<&'a dyn Fn() -> bool>,
-    /// Where it is written; if that is a terminal, without control sequences.
+    /// Where it is written; through the escape filter if that is a terminal.
     pub output: BorrowedFd<'a>,
 }
 
 impl Logs<'_> {
-    /// Writes the log. A reader that has gone is no error.
+    /// Writes the log. A closed pipe (EPIPE) is not an error.
     pub fn run(&self) -> io::Result<()> {
-        let mut output = Harmless::new(self.output);
+        let mut output = GuestOutput::new(self.output);
         match self.copy(&mut output).and_then(|()| output.finish()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             result => result,
         }
     }
 
-    fn copy(&self, output: &mut Harmless<'_>) -> io::Result<()> {
+    fn copy(&self, output: &mut GuestOutput<'_>) -> io::Result<()> {
         // Set up before the first read, or what is written in between would be noticed late.
         let watch = self.follow.map(|_| self.watch()).transpose()?;
         let more = self.more();
@@ -83,7 +83,7 @@ impl Logs<'_> {
         &self,
         watch: &OwnedFd,
         mut log: Option<File>,
-        output: &mut Harmless<'_>,
+        output: &mut GuestOutput<'_>,
     ) -> io::Result<()> {
         loop {
             let more = match changed(watch)? {
@@ -111,7 +111,7 @@ impl Logs<'_> {
 }
 
 /// What was written to a log since it was last read.
-fn rest(log: Option<&mut File>, output: &mut Harmless<'_>) -> io::Result<()> {
+fn rest(log: Option<&mut File>, output: &mut GuestOutput<'_>) -> io::Result<()> {
     let Some(log) = log else { return Ok(()) };
     let mut text = Vec::new();
     log.read_to_end(&mut text)?;

@@ -5,7 +5,7 @@
 //! a guest nor an upgrade of `holm` on the disk can change it, in the role that its first argument
 //! `[holm] NAME` gives it.
 //!
-//! What it is given, what it tells at the end, and what it and its clients say to each other is in
+//! What it is given, what it reports at the end, and the messages between it and its clients are in
 //! `holm_proto`: [`handoff`](holm_proto::handoff), [`ended`](holm_proto::ended),
 //! [`client`](holm_proto::client). A client that does not read is dropped when it is 1 MiB behind.
 

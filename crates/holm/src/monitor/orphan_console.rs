@@ -12,7 +12,7 @@ use rustix::pty::ptsname;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
-/// How long the child may look for the console: a filesystem of the guest's may block it.
+/// How long the child may search for the console: a filesystem that the guest serves may block it.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A master of the console of the guest with this init; without one the console is lost until the
@@ -28,10 +28,10 @@ pub fn orphan_console(pid: i32, init: &OwnedFd) -> Option<OwnedFd> {
     let pidfd = match process::clone(0, None).ok()? {
         Clone::Parent { pidfd, .. } => pidfd,
         Clone::Child(child) => {
-            // If it is left behind it must hold nothing: neither the guest's lock nor a pipe that
-            // the caller reads until its end.
-            let [go, report] = inside.descriptors();
-            if child.close_all_but(3, &[go, report, init.as_fd()]).is_ok()
+            // If it hangs it must keep nothing open: neither the guest's lock nor a pipe that the
+            // caller reads to its end.
+            let [from_parent, to_parent] = inside.descriptors();
+            if child.close_all_but(3, &[from_parent, to_parent, init.as_fd()]).is_ok()
                 && let Some(master) = kept(init).or_else(|| reopened(pid))
             {
                 inside.offer(master.as_fd());

@@ -11,7 +11,7 @@ fn the_embedded_program_is_static_and_small() {
 }
 
 #[test]
-fn the_keys_that_leave_are_found_across_reads() {
+fn the_keys_that_detach_are_found_across_reads() {
     let mut keys = Keys::new(true);
     assert_eq!(keys.take(b"ls\n"), (b"ls\n".to_vec(), false));
     assert_eq!(keys.take(b"a\x1d"), (b"a".to_vec(), false));
@@ -38,7 +38,7 @@ fn the_tail_of_a_log_is_whole_lines() {
 }
 
 #[test]
-fn a_log_is_followed_across_its_turn() {
+fn a_log_is_followed_across_its_rotation() {
     let dir = std::env::temp_dir().join(format!("holm-logs-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join("log"), "1\n2\n").unwrap();

@@ -1,6 +1,6 @@
-//! The caller's terminal, and pseudo-terminals in guests that stand for it.
+//! The caller's terminal, and pseudo-terminals in guests that replace it.
 
-mod harmless;
+mod escape_filter;
 mod raw;
 mod relay;
 #[cfg(test)]
@@ -8,8 +8,8 @@ mod tests;
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
-pub use harmless::Filter as EscapeFilter;
-pub use harmless::Harmless;
+pub use escape_filter::EscapeFilter;
+pub use escape_filter::GuestOutput;
 pub use raw::{Raw, copy_size};
 pub use relay::Relay;
 pub(crate) use relay::write_all;
@@ -45,7 +45,7 @@ pub(crate) fn first_of(terminals: Terminals) -> Option<BorrowedFd<'static>> {
     streams.into_iter().zip(terminals).find_map(|(stream, is)| is.then_some(stream))
 }
 
-/// Refuses standard streams that are folders: with one a guest could walk out to the host's root.
+/// Refuses standard streams that are directories: through one a guest could reach the host's root.
 pub fn refuse_directories() -> io::Result<()> {
     let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
     for stream in streams {
@@ -53,7 +53,7 @@ pub fn refuse_directories() -> io::Result<()> {
         if kind == Ok(FileType::Directory) {
             return Err(io::Error::new(
                 io::ErrorKind::IsADirectory,
-                "a folder would lead out of the guest; bind it instead (-v SRC:DST)",
+                "a directory of the host would lead out of the guest; bind it instead (-v SRC:DST)",
             ));
         }
     }
@@ -70,7 +70,7 @@ pub fn slave(master: &OwnedFd) -> io::Result<OwnedFd> {
 /// `f_type` of devpts.
 const DEVPTS_MAGIC: i64 = 0x1cd1;
 
-/// Whether this is a pseudo-terminal's master (or the door to one) and no file of a guest's making.
+/// Whether this is a pseudo-terminal's master (or /dev/ptmx, by which one is opened), and not a file that a guest has made.
 pub(crate) fn is_master(fd: BorrowedFd<'_>) -> bool {
     let device =
         fstat(fd).map(|stat| (stat.st_mode & 0o170_000, major(stat.st_rdev), minor(stat.st_rdev)));

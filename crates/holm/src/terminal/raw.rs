@@ -1,10 +1,10 @@
-//! The caller's terminal while its keys belong to a guest.
+//! The caller's terminal in raw mode.
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// A terminal that passes every key on as it is; as before when dropped.
+/// A terminal in raw mode. Dropping this restores the previous modes.
 #[derive(Debug)]
 pub struct Raw<'a> {
     terminal: BorrowedFd<'a>,
@@ -20,7 +20,7 @@ impl<'a> Raw<'a> {
         Ok(Some(raw))
     }
 
-    /// Makes it raw again, after a shell had it in between.
+    /// Makes it raw again, after the shell has set its own modes.
     pub fn again(&self) -> io::Result<()> {
         let mut modes = self.before.clone();
         modes.make_raw();

@@ -1,4 +1,4 @@
-//! Between the caller's terminal and a pseudo-terminal in a guest.
+//! Copying between the caller's terminal and a pseudo-terminal in a guest.
 
 use super::{Raw, copy_size};
 use holm_sys::signal::Caught;
@@ -13,7 +13,7 @@ const SIGWINCH: i32 = 28;
 const SIGCONT: i32 = 18;
 
 const BUFFER: usize = 64 << 10;
-/// Reads in one turn.
+/// How many times the master is read before other events are served.
 const READS: usize = 256;
 
 /// One command on a pseudo-terminal.
@@ -29,17 +29,20 @@ pub struct Relay<'a> {
     pub output: BorrowedFd<'a>,
 }
 
-/// What moves while the command runs.
+/// What changes while the command runs.
 struct State {
+    /// Input that is still to be written to the master.
     typed: Vec<u8>,
+    /// Whether the input is still open.
     input: bool,
+    /// Whether the master can still be read.
     master: bool,
 }
 
 impl Relay<'_> {
-    /// Copies until the command has ended and everything it wrote was read. Whatever happens, the terminal is as before.
+    /// Copies until the command has ended and everything it wrote was read, and restores the terminal.
     ///
-    /// A signal among `signals` is passed on to the command, but for the news of a changed size.
+    /// Each of `signals` is passed on to the command, except SIGWINCH, which resizes the pseudo-terminal.
     pub fn run(&self, signals: &Caught) -> io::Result<()> {
         fcntl_setfl(self.master, fcntl_getfl(self.master)? | OFlags::NONBLOCK)?;
         let raw = match self.input {
@@ -60,7 +63,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Waits for something and moves what it is; says whether the command has ended.
+    /// Waits for an event and copies what can be copied; returns whether the command has ended.
     fn turn(&self, signals: &Caught, state: &mut State) -> io::Result<bool> {
         let out = if state.typed.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         let mut fds =
@@ -93,7 +96,7 @@ impl Relay<'_> {
     /// Copies what the command wrote.
     fn output(&self, state: &mut State) -> io::Result<()> {
         let mut buffer = vec![0; BUFFER];
-        // More than a pseudo-terminal holds, and yet an end: a child left behind may write for ever.
+        // More than a pseudo-terminal buffers, but bounded: a child left behind may write for ever.
         for _ in 0..READS {
             match read(self.master, &mut buffer[..]) {
                 Ok(0) => state.master = false,
@@ -103,7 +106,7 @@ impl Relay<'_> {
                 }
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => {}
-                // EIO: nobody has the other end open any more.
+                // EIO: the last descriptor of the slave is closed.
                 Err(_) => state.master = false,
             }
             break;
@@ -113,7 +116,7 @@ impl Relay<'_> {
 
     fn input(&self, state: &mut State) {
         let Some(input) = self.input else { return };
-        // A poll just said that it can be read, or hung up.
+        // Read only if that does not block: another process may have taken the input since the poll.
         if !ready(input) {
             return;
         }
@@ -141,7 +144,7 @@ impl Relay<'_> {
         match signal {
             SIGWINCH => self.resize(),
             SIGCONT => {
-                // Stopped and continued by job control: the shell made the terminal its own meanwhile.
+                // Continued by job control: meanwhile the shell has set its own terminal modes.
                 if let Some(raw) = raw {
                     let _ = raw.again();
                 }
@@ -166,7 +169,7 @@ fn ready(fd: BorrowedFd<'_>) -> bool {
     poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// Writes all of `bytes`, also to a descriptor that somebody made non-blocking.
+/// Writes all of `bytes`, also to a non-blocking descriptor.
 pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match write(&to, bytes) {

@@ -1,3 +1,4 @@
+use super::escape_filter::EscapeFilter;
 use super::*;
 use rustix::fs::{FileType, fstat};
 use std::io::Read;
@@ -61,9 +62,9 @@ fn a_relay_ends_with_its_command_though_a_child_keeps_the_terminal() {
 
 /// What a guest's bytes are on a terminal, at once and byte by byte.
 fn shown(bytes: &[u8]) -> String {
-    let mut filter = harmless::Filter::default();
+    let mut filter = EscapeFilter::default();
     let at_once = [filter.take(bytes), filter.finish()].concat();
-    let mut filter = harmless::Filter::default();
+    let mut filter = EscapeFilter::default();
     let mut one_by_one: Vec<u8> = bytes.chunks(1).flat_map(|byte| filter.take(byte)).collect();
     one_by_one.extend(filter.finish());
     assert_eq!(at_once, one_by_one);

@@ -1,33 +1,33 @@
-//! A guest's words on the operator's terminal.
+//! The escape filter: a guest's output on the user's terminal.
 //!
-//! A terminal obeys what it is shown: it moves its cursor over lines that were there, sets its title, and
-//! types answers into the shell that runs next. A guest must not command it.
+//! Control sequences in a guest's output could move the cursor over earlier lines, set the window title, or make the
+//! terminal send a reply that the user's shell would execute.
 
 use super::write_all;
 use rustix::termios::isatty;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Where a guest's words go. On a terminal control characters become visible (`^[`, `\x9b`), but for
-/// newlines, tabs and colours; elsewhere bytes pass as they are.
+/// Where a guest's output goes. On a terminal control characters are shown as text (`^[`, `\x9b`), except
+/// newlines, tabs and colours; elsewhere bytes are copied unchanged.
 #[derive(Debug)]
-pub struct Harmless<'a> {
+pub struct GuestOutput<'a> {
     output: BorrowedFd<'a>,
-    filter: Option<Filter>,
+    filter: Option<EscapeFilter>,
 }
 
-impl<'a> Harmless<'a> {
-    /// Harmless if `output` is a terminal.
+impl<'a> GuestOutput<'a> {
+    /// Filters if `output` is a terminal.
     pub fn new(output: BorrowedFd<'a>) -> Self {
-        Self { output, filter: isatty(output).then(Filter::default) }
+        Self { output, filter: isatty(output).then(EscapeFilter::default) }
     }
 
-    /// Passes everything: for who works on the guest's terminal.
+    /// Never filters: for a user who works on the guest's terminal.
     pub fn raw(output: BorrowedFd<'a>) -> Self {
         Self { output, filter: None }
     }
 
-    /// Writes all of `bytes`, but for an unfinished sequence, which waits for its rest.
+    /// Writes all of `bytes`, except an unfinished sequence at the end, which is kept until its rest comes.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.filter {
             None => write_all(self.output, bytes),
@@ -35,7 +35,7 @@ impl<'a> Harmless<'a> {
         }
     }
 
-    /// Writes what still waits, and ends a colour.
+    /// Writes what was kept, and resets the colour.
     pub fn finish(&mut self) -> io::Result<()> {
         match &mut self.filter {
             None => Ok(()),
@@ -44,32 +44,32 @@ impl<'a> Harmless<'a> {
     }
 }
 
-/// A colour, a character or a line's end is never longer than this; what is, is none.
+/// A sequence that is longer is not a colour, and is shown as text.
 const LONGEST: usize = 32;
 
-const PLAIN: &[u8] = b"\x1b[0m";
+const RESET: &[u8] = b"\x1b[0m";
 
-/// Lets text and colours through, and shows everything else as text.
+/// Passes text and colours, and shows everything else as text.
 #[derive(Debug, Default)]
-pub struct Filter {
-    /// The begin of a sequence that the next bytes will end.
+pub struct EscapeFilter {
+    /// The beginning of a sequence whose rest is to come.
     held: Vec<u8>,
     coloured: bool,
 }
 
-/// What stands at the begin of a text, and how many bytes it takes.
+/// What a text begins with, and its length in bytes.
 #[derive(Debug, Clone, Copy)]
 enum Piece {
     Text(usize),
     Colour(usize),
     Control(usize),
-    /// Returns of the carriage before a newline, which takes care of that itself.
+    /// Carriage returns before a newline: the terminal adds one itself.
     Nothing(usize),
     Unfinished,
 }
 
-impl Filter {
-    /// What of `bytes` may be shown; an unfinished sequence waits for its rest.
+impl EscapeFilter {
+    /// The filtered `bytes`; an unfinished sequence at the end is kept until its rest comes.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(bytes.len());
         let text = [&std::mem::take(&mut self.held), bytes].concat();
@@ -85,29 +85,29 @@ impl Filter {
         shown
     }
 
-    /// What still waits, and the end of a colour.
+    /// What was kept, and the reset of a colour.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut shown = Vec::new();
         show(&std::mem::take(&mut self.held), &mut shown);
         if std::mem::take(&mut self.coloured) {
-            shown.extend(PLAIN);
+            shown.extend(RESET);
         }
         shown
     }
 
-    /// Writes one piece and gives what follows it.
+    /// Writes one piece and returns what follows it.
     fn put<'a>(&mut self, piece: Piece, text: &'a [u8], shown: &mut Vec<u8>) -> &'a [u8] {
         let len = match piece {
             Piece::Text(len) => {
-                // No colour reaches the next line, nor the shell of who interrupts.
+                // A colour ends with its line, so an interrupted command leaves none to the shell.
                 if text[0] == b'\n' && std::mem::take(&mut self.coloured) {
-                    shown.extend(PLAIN);
+                    shown.extend(RESET);
                 }
                 shown.extend(&text[..len]);
                 len
             }
             Piece::Colour(len) => {
-                self.coloured = &text[..len] != PLAIN;
+                self.coloured = &text[..len] != RESET;
                 shown.extend(&text[..len]);
                 len
             }
@@ -139,7 +139,7 @@ fn piece(text: &[u8]) -> Piece {
     }
 }
 
-/// `ESC [ 1;31 m` sets a colour; every other sequence does something else.
+/// `ESC [ 1;31 m` sets a colour; any other sequence is not passed.
 fn colour(text: &[u8]) -> Piece {
     match text.get(1) {
         None => Piece::Unfinished,
@@ -173,7 +173,7 @@ fn character(text: &[u8]) -> Piece {
     }
 }
 
-/// Bytes that are no text, as one sees them.
+/// Bytes that are not text, in a visible form.
 fn show(bytes: &[u8], shown: &mut Vec<u8>) {
     for &byte in bytes {
         match byte {
