@@ -46,7 +46,7 @@ pub fn spawn(
     drop(child_end);
     match parent_end.follow(&pidfd, Some(TIMEOUT)) {
         Ok(console) => Ok((pidfd, console)),
-        Err(error @ process::Error::Slow) => {
+        Err(error @ process::Error::Timeout) => {
             // Not reaped: it may wait for a filesystem that the guest serves, and that cannot be interrupted.
             let _ = pidfd_send_signal(&pidfd, Signal::KILL);
             Err(error.into())

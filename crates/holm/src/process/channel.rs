@@ -21,7 +21,7 @@ use crate::terminal::is_master;
 pub struct ParentEnd {
     to_child: OwnedFd,
     from_child: OwnedFd,
-    /// What the child has told of its failure, once that was read.
+    /// The step that failed in the child, and its errno, once that message was read.
     failure: Cell<Option<(Step, i32)>>,
 }
 
@@ -44,7 +44,7 @@ pub fn channel() -> Result<(ParentEnd, ChildEnd)> {
 }
 
 impl ChildEnd {
-    /// Tells that the namespaces are there.
+    /// Tells the parent that the namespaces are there.
     pub fn ready(&self) {
         self.send(Message::Ready);
     }
@@ -60,13 +60,13 @@ impl ChildEnd {
         self.wait_for(Message::Taken);
     }
 
-    /// Tells what failed, and ends the process.
+    /// Tells the parent what failed, and ends the process.
     pub fn fail(&self, step: Step, error: &io::Error) -> ! {
         self.send(Message::Failed { step, errno: error.raw_os_error().unwrap_or(0) });
         exit_now(127)
     }
 
-    /// Ends the process if the parent is dead, and cannot take it along any more.
+    /// Ends the process if the parent died before the parent-death signal was set.
     pub fn end_if_orphaned(&self) {
         let mut fds = [PollFd::new(&self.to_parent, PollFlags::empty())];
         if poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
@@ -80,7 +80,7 @@ impl ChildEnd {
     }
 
     fn send(&self, message: Message) {
-        // A pipe takes so short a message whole; that nobody reads it is noticed by the next wait.
+        // A pipe takes so short a message whole. If the parent is dead, the next wait ends this process.
         let _ = retry_on_intr(|| write(&self.to_parent, &message.to_bytes()));
     }
 
@@ -96,7 +96,7 @@ impl ParentEnd {
     pub fn wait_ready(&self) -> Result<()> {
         match self.next()? {
             Some(Message::Ready) => Ok(()),
-            Some(other) => Err(refused(other)),
+            Some(other) => Err(unexpected(other)),
             None => Err(Error::Killed),
         }
     }
@@ -107,17 +107,17 @@ impl ParentEnd {
         self.follow(child, None)
     }
 
-    /// Listens until the child has executed its program; returns the master of its console, if it offers one. For a
-    /// child that waits for no release: it may be through already. With `patience` it has so long for each step: in a
-    /// running guest it may be frozen, or wait for a filesystem of the guest's.
-    pub fn follow(&self, child: &OwnedFd, patience: Option<Duration>) -> Result<Option<OwnedFd>> {
+    /// Receives messages until the child has executed its program; returns the master of its console, if it offers one.
+    /// For a child that waits for no release: it may have executed its program already. `timeout` is for each message: in
+    /// a running guest the child may be frozen, or wait for a filesystem that the guest serves.
+    pub fn follow(&self, child: &OwnedFd, timeout: Option<Duration>) -> Result<Option<OwnedFd>> {
         let mut console = None;
         loop {
-            if let Some(patience) = patience {
-                self.wait_for_message(patience)?;
+            if let Some(timeout) = timeout {
+                self.wait_for_message(timeout)?;
             }
             let Some(message) = self.next()? else { break };
-            let Message::Console(fd) = message else { return Err(refused(message)) };
+            let Message::Console(fd) = message else { return Err(unexpected(message)) };
             let fail = |errno| Error::step("take", "the guest's console", errno);
             let copy = pidfd_getfd(child, fd, PidfdGetfdFlags::empty()).map_err(fail)?;
             if !is_master(copy.as_fd()) {
@@ -131,15 +131,15 @@ impl ParentEnd {
 
     /// Ends, after `error`, a child that has not executed its program, and returns the reason.
     ///
-    /// Whatever the parent wants of the child fails when that has ended, so the child's own reason comes first.
-    pub fn give_up<E>(&self, child: &OwnedFd, error: E) -> E
+    /// When the child has failed, so does whatever the parent does with it next. So the child's reason comes first.
+    pub fn abandon<E>(&self, child: &OwnedFd, error: E) -> E
     where
         E: std::error::Error + From<Error> + 'static,
     {
-        // One that ends loses its namespaces a moment before its end of the channel.
-        let gone = self.hung_up() || finds_no_process(&error);
+        // An ending process loses its namespaces a moment before its end of the channel is closed.
+        let gone = self.hung_up() || is_no_such_process(&error);
         end_child(child);
-        // Nobody can write any more, so this ends.
+        // The other end is closed, so this terminates.
         while matches!(self.next(), Ok(Some(_))) {}
         match self.failure.get() {
             Some((step, errno)) => step.failed(errno).into(),
@@ -148,20 +148,20 @@ impl ParentEnd {
         }
     }
 
-    /// Whether the child can say nothing more than what is still to be read.
+    /// Whether the child has closed its end: what is still to be read is all.
     fn hung_up(&self) -> bool {
         let mut fds = [PollFd::new(&self.from_child, PollFlags::IN)];
         let polled = retry_on_intr(|| poll(&mut fds, Some(&Timespec::default())));
         polled.is_ok() && fds[0].revents().contains(PollFlags::HUP)
     }
 
-    fn wait_for_message(&self, patience: Duration) -> Result<()> {
-        let patience = Timespec::try_from(patience).ok();
+    fn wait_for_message(&self, timeout: Duration) -> Result<()> {
+        let timeout = Timespec::try_from(timeout).ok();
         let mut fds = [PollFd::new(&self.from_child, PollFlags::IN)];
-        match retry_on_intr(|| poll(&mut fds, patience.as_ref())) {
-            Ok(0) => Err(Error::Slow),
+        match retry_on_intr(|| poll(&mut fds, timeout.as_ref())) {
+            Ok(0) => Err(Error::Timeout),
             Ok(_) => Ok(()),
-            Err(errno) => Err(unheard(errno)),
+            Err(errno) => Err(receive_failed(errno)),
         }
     }
 
@@ -175,7 +175,7 @@ impl ParentEnd {
 
     /// The next message; `None` at the end of the channel.
     fn next(&self) -> Result<Option<Message>> {
-        let message = receive(&self.from_child).map_err(unheard)?;
+        let message = receive(&self.from_child).map_err(receive_failed)?;
         if let Some(Message::Failed { step, errno }) = message {
             self.failure.set(Some((step, errno)));
         }
@@ -189,24 +189,24 @@ pub fn end_child(child: &OwnedFd) {
     let _ = waitid(WaitId::PidFd(child.as_fd()), WaitIdOptions::EXITED);
 }
 
-/// Whether the kernel's words are that a process is not there.
-fn finds_no_process(error: &(dyn std::error::Error + 'static)) -> bool {
+/// Whether the kernel's error is ESRCH.
+fn is_no_such_process(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut causes = successors(Some(error), |cause| cause.source());
     causes.any(|cause| {
-        let kernel = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
-        kernel == Some(Errno::SRCH.raw_os_error())
+        let errno = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        errno == Some(Errno::SRCH.raw_os_error())
     })
 }
 
-fn unheard(errno: Errno) -> Error {
-    Error::step("hear from", "the guest's process", errno)
+fn receive_failed(errno: Errno) -> Error {
+    Error::step("receive a message from", "the guest's process", errno)
 }
 
-/// What else than it was waited for.
-fn refused(message: Message) -> Error {
+/// The error for a message other than the expected one.
+fn unexpected(message: Message) -> Error {
     match message {
         Message::Failed { step, errno } => step.failed(errno),
-        _ => unheard(Errno::PROTO),
+        _ => receive_failed(Errno::PROTO),
     }
 }
 
@@ -227,25 +227,25 @@ mod tests {
 
     use super::*;
 
-    /// The reason of a failure of the parent's with `errno`, when a child that waits has said something.
-    fn reason(says: &[Message], errno: Errno) -> String {
+    /// The reason that a failure of the parent with `errno` gets, after the child has sent `messages`.
+    fn reason(messages: &[Message], errno: Errno) -> String {
         let (parent, child) = channel().unwrap();
-        for message in says {
+        for message in messages {
             child.send(*message);
         }
         let process =
             Command::new("sleep").arg("1000").stdout(Stdio::from(child.to_parent)).spawn();
         let pidfd = pidfd_open(Pid::from_child(&process.unwrap()), PidfdFlags::empty()).unwrap();
         let error = Error::step("open the pid namespace of", "init", errno);
-        parent.give_up(&pidfd, error).to_string()
+        parent.abandon(&pidfd, error).to_string()
     }
 
     #[test]
     fn the_reason_is_that_of_the_side_that_failed_first() {
         let failed = Message::Failed { step: Step::Network, errno: 28 };
         for errno in [Errno::SRCH, Errno::INVAL] {
-            let said = reason(&[Message::Ready, failed], errno);
-            assert_eq!(said, "cannot make the guest's network namespace");
+            let reason = reason(&[Message::Ready, failed], errno);
+            assert_eq!(reason, "cannot make the guest's network namespace");
         }
         assert_eq!(reason(&[Message::Ready], Errno::SRCH), Error::Killed.to_string());
         let own = reason(&[Message::Ready], Errno::INVAL);

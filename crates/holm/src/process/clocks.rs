@@ -1,4 +1,4 @@
-//! The clocks of a guest, which begin at zero when it starts.
+//! The clocks of a guest, which start at zero with it.
 //!
 //! Init makes the time namespace, so that the guest's user namespace owns it: one that the host's owned could not be
 //! checkpointed, since CRIU enters the namespaces of a guest from its user namespace. The launcher writes the offsets, and
@@ -25,13 +25,13 @@ impl TimeNamespace {
         Ok(Self(own))
     }
 
-    /// Enters it, whereby its offsets are fixed.
+    /// Enters it, which fixes its offsets.
     pub fn enter(self) -> io::Result<()> {
         Ok(move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Time))?)
     }
 }
 
-/// Lets the clocks begin at zero in the time namespace that process `pid` has made for its children.
+/// Sets the clocks to zero in the time namespace that process `pid` has made for its children.
 pub fn reset_clocks(pid: i32) -> Result<()> {
     let monotonic = clock_gettime(ClockId::Monotonic).tv_sec;
     let boottime = clock_gettime(ClockId::Boottime).tv_sec;

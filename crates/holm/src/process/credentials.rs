@@ -6,7 +6,7 @@ use rustix::thread::{
 
 use super::{Error, Result};
 
-/// The launcher with the guest root's credentials, and all its own capabilities, until dropped.
+/// While this lives, the process has guest root's credentials and keeps its capabilities.
 ///
 /// On mapped mounts only the guest's ids exist: a file made by the host's root could have no owner.
 #[derive(Debug)]

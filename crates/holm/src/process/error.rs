@@ -13,30 +13,30 @@ pub enum Error {
         /// The kernel's error.
         errno: i32,
     },
-    /// The process ended before its program ran, without a word.
+    /// The process ended before its program ran, and sent no message.
     #[error(
         "the guest's first process was killed before init ran; its memory limit may be too small to start \
          (`holm set NAME memory.limit=...`)"
     )]
     Killed,
-    /// The guest's namespaces are not its own yet.
+    /// The guest's mount namespace is still the host's.
     #[error(
         "cannot join the guest's namespaces, which are not its own until its init runs: it is being started; \
          try again when `holm start` has returned"
     )]
-    Early,
+    Starting,
     /// A command's user is not the guest's.
-    #[error("the guest's /etc/passwd and /etc/group do not have what is wanted")]
+    #[error("the guest's /etc/passwd and /etc/group do not have this user or group")]
     NoUser,
-    /// A command's working directory is not to be had.
+    /// A command's working directory cannot be entered.
     #[error("cannot change to the working directory")]
     Directory(#[source] io::Error),
-    /// A command's process is there, but does not get as far as its program.
+    /// A command's process did not execute its program in time.
     #[error(
-        "the command does not get as far as its program: the guest is frozen (`holm thaw`), \
-         or waits for a filesystem of its own that does not answer"
+        "the command did not start in time: the guest is frozen (`holm thaw`), \
+         or waits for a filesystem that does not respond"
     )]
-    Slow,
+    Timeout,
     /// A resource limit that this host does not let Holm set.
     #[error(
         "cannot set rlimits.{name}: raising a hard limit needs CAP_SYS_RESOURCE, \
@@ -63,10 +63,10 @@ impl Error {
 pub(crate) fn exec_reason(errno: i32) -> String {
     match Errno::from_raw_os_error(errno) {
         Errno::NOENT => "the program, or the loader it names, is not in the guest".to_owned(),
-        Errno::ACCESS => "it is not executable (chmod +x), or lies on a noexec mount".to_owned(),
+        Errno::ACCESS => "it is not executable (chmod +x), or is on a noexec mount".to_owned(),
         Errno::NOEXEC => {
             "it is not a program of this machine's architecture, nor a script with #!; \
-             use a base made for this machine (`holm base inspect` tells a base's architecture)"
+             use a base made for this machine (`holm base inspect` shows a base's architecture)"
                 .to_owned()
         }
         other => other.to_string(),
@@ -81,13 +81,13 @@ impl Coded for Error {
             }
             Self::Killed => Details::new(Code::InitKilled)
                 .remedy("its memory limit may be too small to start; set a higher memory.limit"),
-            Self::Early => {
+            Self::Starting => {
                 Details::new(Code::GuestStarting).remedy("try again when holm start has returned")
             }
             Self::NoUser => Details::new(Code::UserNotFound),
             Self::Directory(_) => Details::new(Code::WorkingDirectoryUnusable),
-            Self::Slow => Details::new(Code::CommandStuck)
-                .reason("the guest is frozen, or waits for a filesystem that does not answer")
+            Self::Timeout => Details::new(Code::CommandStuck)
+                .reason("the guest is frozen, or waits for a filesystem that does not respond")
                 .remedy("holm thaw"),
             Self::Rlimit { name, .. } => Details::new(Code::LimitRefused)
                 .object(format!("rlimits.{name}"))

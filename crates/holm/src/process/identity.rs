@@ -1,8 +1,8 @@
-//! Telling processes apart, and whether they run.
+//! Identifying recorded processes, and whether they run.
 //!
-//! A process id alone may be another process's by now. So what is recorded keeps with it the inode of the process's
-//! pidfd, which the kernel gives to no other process until the host boots again: the descriptor is opened first and
-//! compared then, and whatever is done goes through it.
+//! A process id may belong to another process by now. So the inode of the process's pidfd is recorded with it, which the
+//! kernel gives to no other process until the host reboots: the pidfd is opened first, then its inode is compared, and
+//! everything else uses that pidfd.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -19,21 +19,21 @@ pub fn own_pid() -> i32 {
     i32::try_from(std::process::id()).unwrap_or_default()
 }
 
-/// The inode of a living process's pidfd; 0 if there is no such process.
+/// The inode of a process's pidfd; 0 if there is no such process.
 pub fn inode(pid: i32) -> u64 {
     let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     process.and_then(|process| fstat(&process).ok()).map_or(0, |stat| stat.st_ino)
 }
 
-/// The process that had this id and this inode, if it is still there. An inode of 0 was recorded by a Holm that knew
-/// no better: then the id has to do.
+/// The process that had this id and this inode, if it is still there. An inode of 0 was recorded by a version of
+/// Holm that had no such field: then the id alone decides.
 pub fn open(pid: i32, inode: u64) -> Option<OwnedFd> {
     let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     let same = inode == 0 || fstat(&process).ok()?.st_ino == inode;
     same.then_some(process)
 }
 
-/// Whether a process runs. One that has ended and was not reaped yet does not: the host's init may be slow.
+/// Whether a process runs. A zombie does not: the host's init may be slow to reap it.
 pub fn runs(process: Option<OwnedFd>) -> bool {
     process.is_some_and(|process| {
         let mut fds = [PollFd::new(&process, PollFlags::IN)];
@@ -41,7 +41,7 @@ pub fn runs(process: Option<OwnedFd>) -> bool {
     })
 }
 
-/// Waits for a process's end; says whether it came within the time.
+/// Waits for a process to end; returns whether it did before the timeout.
 pub fn ended_within(process: &OwnedFd, timeout: Duration) -> Result<bool> {
     let timeout = Timespec::try_from(timeout).ok();
     let mut fds = [PollFd::new(process, PollFlags::IN)];

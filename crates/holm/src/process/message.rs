@@ -1,10 +1,10 @@
-//! What a process and the one that it cloned tell each other, until the child executes its program.
+//! The messages between a process and the one that it cloned, until the child executes its program.
 
 use rustix::io::Errno;
 
 use super::Error;
 
-/// One message. Each says what its sender waits for afterwards.
+/// One message. Each names what its sender waits for after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
     /// From the child: its namespaces are there. It goes on with what needs no mounts, and waits for [`Self::Release`].
@@ -109,7 +109,7 @@ impl Step {
         let error = Errno::from_raw_os_error(errno);
         match self {
             Self::Exec => Error::Exec { errno },
-            Self::Join if error == Errno::PERM => Error::Early,
+            Self::Join if error == Errno::PERM => Error::Starting,
             Self::User => Error::NoUser,
             Self::Directory => Error::Directory(error.into()),
             _ => Error::step(what, object, error),
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_failed_step_is_told_by_its_kind() {
         assert!(matches!(Step::Exec.failed(2), Error::Exec { errno: 2 }));
-        assert!(matches!(Step::Join.failed(1), Error::Early));
+        assert!(matches!(Step::Join.failed(1), Error::Starting));
         assert!(matches!(Step::Join.failed(2), Error::Failed(_)));
         assert!(matches!(Step::User.failed(2), Error::NoUser));
         let text = Step::Cgroup.failed(13).to_string();

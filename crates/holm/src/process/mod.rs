@@ -1,7 +1,7 @@
-//! What making a process in a guest takes, whoever makes it: the channel to it, its namespaces, credentials, resource
-//! limits, scheduling and console; and telling processes apart.
+//! Making a process in a guest: the channel to it, its namespaces, credentials, resource limits, scheduling and console;
+//! and identifying processes.
 //!
-//! The ground that `launch`, `exec`, `monitor`, `host` and `guest` stand on: nothing here knows what a guest is made of.
+//! `launch`, `exec`, `monitor`, `host` and `guest` use it; nothing here knows what a guest is made of.
 
 mod channel;
 mod clocks;

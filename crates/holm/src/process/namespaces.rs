@@ -10,14 +10,14 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use super::{Error, Result};
 use crate::record::Ids;
 
-/// The launcher's own namespaces, to return to.
+/// The launcher's own namespaces, which it leaves and returns to.
 #[derive(Debug)]
 pub struct HostNamespaces {
     kept: [(OwnedFd, LinkNameSpaceType); 4],
 }
 
 impl HostNamespaces {
-    /// Opens those that a launch leaves.
+    /// Opens them.
     pub fn keep() -> Result<Self> {
         let fail = |errno| Error::step("keep", "the host's namespaces", errno);
         let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(fail)?;
@@ -53,7 +53,7 @@ pub fn leave_host() -> Result<()> {
     make_all_private().map_err(|error| Error::step("make private", "the mounts", error))
 }
 
-/// Gives a new user namespace its ids.
+/// Writes the id maps of a new user namespace.
 pub fn map_ids(pid: i32, ids: Ids) -> Result<()> {
     for kind in ["uid", "gid"] {
         let path = format!("/proc/{pid}/{kind}_map");
@@ -62,15 +62,15 @@ pub fn map_ids(pid: i32, ids: Ids) -> Result<()> {
     Ok(())
 }
 
-/// While this lives, children of this process are born in another pid namespace. When the guest has
-/// ended none could be born there at all, and `holm restart` has a start to make.
+/// While this lives, this process's new children are in another pid namespace. Dropping it switches back: when the guest
+/// has ended no process can be made in its pid namespace, and `holm restart` goes on to start it.
 #[derive(Debug)]
 pub struct PidNamespaceGuard {
     own: OwnedFd,
 }
 
 impl PidNamespaceGuard {
-    /// Takes the pid namespace of the process behind `pidfd` for the children to come.
+    /// Switches to the pid namespace of the process behind `pidfd`.
     pub fn enter(pidfd: BorrowedFd<'_>) -> Result<Self> {
         let fail =
             |error: std::io::Error| Error::step("join the pid namespace of", "the guest", error);

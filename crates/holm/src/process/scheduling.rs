@@ -1,4 +1,4 @@
-//! What a process inherits from whoever calls Holm, and a guest must not have.
+//! Scheduling that a process inherits from Holm's caller, and that a guest must not have.
 
 use std::fs;
 
@@ -8,20 +8,20 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 const OOM: &str = "/proc/self/oom_score_adj";
 
-/// Gives up what would favour the guest before the host's processes, and no guest's root could give itself: a command that
-/// somebody runs in the background (`nice`, `taskset`) stays there. Where that is refused, things stay as they are.
+/// Drops what favours the guest over the host's processes and guest root could not set itself; a lowered priority (`nice`,
+/// `taskset`) stays. Where the kernel refuses, nothing changes.
 pub fn drop_scheduling_boost() {
     leave_real_time();
     if getpriority_process(None).is_ok_and(|nice| nice < 0) {
         let _ = setpriority_process(None, 0);
     }
-    // A daemon that the kernel's memory killer spares would leave it the host's.
+    // A caller with a negative score is spared by the OOM killer, which would kill the host's processes before the guest.
     if fs::read_to_string(OOM).is_ok_and(|score| score.starts_with('-')) {
         let _ = fs::write(OOM, "0");
     }
 }
 
-/// Gives up all of it: a guest that stays has nothing to do with whoever started it.
+/// Sets all of it to the defaults: a guest that stays does not depend on its caller.
 pub fn reset_scheduling() {
     ordinary_scheduling();
     let _ = setpriority_process(None, 0);

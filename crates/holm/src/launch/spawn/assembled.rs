@@ -14,7 +14,7 @@ use crate::launch::{Error, Result};
 use crate::process::{self, ChildEnd, GuestRoot, HostNamespaces, ParentEnd, channel, rlimits};
 use crate::step;
 
-/// A guest whose init waits for its release: everything else is made. Dropped, it ends.
+/// A guest that is assembled and whose init waits to be released. Dropping it kills init.
 #[derive(Debug)]
 pub struct Assembled(Option<Waiting>);
 
@@ -54,7 +54,7 @@ impl Assembled {
                 step::done("exec");
                 Ok(Running { pid, pidfd, console })
             }
-            Err(error) => Err(match to_init.give_up(&pidfd, error) {
+            Err(error) => Err(match to_init.abandon(&pidfd, error) {
                 process::Error::Exec { errno } => Error::Exec { program, errno },
                 other => other.into(),
             }),
@@ -77,13 +77,13 @@ fn clone_and_assemble(
     program: &Program,
 ) -> Result<(i32, OwnedFd, ParentEnd)> {
     let guest_root = GuestRoot::assume(spec.assembly.ids.base)?;
-    // The network's, which takes as long as everything else, init makes itself meanwhile.
+    // Init unshares its network namespace itself, which takes as long as all the mounts: the two go on side by side.
     let wanted = flags::NEWUSER | flags::NEWPID | flags::NEWUTS | flags::NEWIPC;
     let (pid, pidfd) = match clone(wanted, Some(spec.cgroup.guest_fd()))
         .map_err(|error| Error::step("make the process of", "init", error))?
     {
         Clone::Child(child) => {
-            // With a copy of the launcher's ends it would wait for itself when the launcher is killed.
+            // With a copy of the parent end init would not see it close when the launcher is killed.
             drop(to_init);
             child::run(spec, &child, &to_launcher, program)
         }
@@ -95,7 +95,7 @@ fn clone_and_assemble(
     step::done("clone");
     match limited.map_err(Error::from).and_then(|()| assemble(spec, &to_init, pid, pidfd.as_fd())) {
         Ok(()) => Ok((pid, pidfd, to_init)),
-        Err(error) => Err(to_init.give_up(&pidfd, error)),
+        Err(error) => Err(to_init.abandon(&pidfd, error)),
     }
 }
 
