@@ -104,7 +104,7 @@ impl Decision<'_> {
             program,
             argv,
             env,
-            folder: PathBuf::from("/"),
+            directory: PathBuf::from("/"),
             hostname: self.hostname().to_owned(),
             stdio,
             arch: self.config.arch,

@@ -3,7 +3,7 @@ use std::io;
 use crate::process::{self, exec_reason};
 use crate::{Code, Coded, Details, Failed};
 
-/// What can go wrong between a guest's settings and its running init.
+/// What can go wrong while a guest is launched.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A mount could not be made.
@@ -23,10 +23,10 @@ pub enum Error {
         /// The kernel's error.
         errno: i32,
     },
-    /// The guest's first process could not be made, or failed on its way to init.
+    /// Init could not be cloned, or failed before its exec.
     #[error(transparent)]
     Process(#[from] process::Error),
-    /// The guest's state could not be kept.
+    /// The run record could not be written.
     #[error("{0}")]
     Record(String),
     /// The kernel refused something.

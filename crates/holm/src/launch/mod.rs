@@ -22,11 +22,11 @@
 //! (`mount_namespaces(7)`): guest root can neither unmount them nor clear their flags.
 //!
 //! The launcher's effective uid is the guest's base uid while the user namespace is made: the kernel
-//! charges what a namespace's users own (inotify instances, keys) to its maker too, and a hundred
-//! guests made by uid 0 would share one allowance.
+//! charges what a namespace's users own (inotify instances, keys) to its creator too, and all guests
+//! would share the limit of uid 0.
 //!
-//! [`mod@assemble`] makes what a guest consists of around a process that is there; [`spawn()`] makes that process, and
-//! [`Assembled::release`] lets it run.
+//! [`mod@assemble`] makes mounts, devices and network for a process that exists; [`spawn()`] clones that process, and
+//! [`Assembled::release`] lets it execute its program.
 
 pub mod assemble;
 mod error;

@@ -10,8 +10,8 @@ use super::fsmount::set_flags;
 use super::{Error, Point, Result};
 use crate::config::BindMount;
 
-/// A mount of a host directory or file, attached nowhere, with its owners mapped: root's files are guest root's. What the
-/// host has mounted it with (ro, noexec) stays.
+/// A mount of a host directory or file, attached nowhere, with its owners mapped: root's files are guest root's. The
+/// flags of the host's mount (ro, noexec) stay.
 pub fn make(
     bind: &BindMount,
     flags: MountAttrFlags,
@@ -50,8 +50,8 @@ pub fn copy_of(path: &Path, flags: MountAttrFlags) -> Result<OwnedFd> {
     Ok(copy)
 }
 
-/// Opens the source; a link anywhere on the way is refused, since whoever can change it would choose
-/// what the guest sees.
+/// Opens the source. A symbolic link anywhere in the path is refused: a user who can change it could choose what the guest
+/// sees.
 fn open_source(path: &Path) -> rustix::io::Result<OwnedFd> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
@@ -61,7 +61,7 @@ fn explain(errno: Errno) -> String {
     match errno {
         Errno::NOENT => "it does not exist on the host; make it, or change `mounts`".to_owned(),
         Errno::LOOP => {
-            "it is, or lies behind, a symbolic link; name the real path (`realpath` shows it)"
+            "it is, or is reached through, a symbolic link; name the real path (`realpath` shows it)"
                 .to_owned()
         }
         other => other.to_string(),

@@ -58,8 +58,8 @@ pub fn make(
     filled.map(|()| dev)
 }
 
-/// A devpts of the guest's. `base` is the host's id of guest root: devpts knows no mapping and has to be told the host's
-/// id of the group.
+/// A devpts of the guest's. `base` is the host's id of guest root: devpts maps no ids, so the group
+/// is given as the host's id.
 pub fn terminals(base: u32, flags: MountAttrFlags) -> Result<OwnedFd> {
     Filesystem::open("devpts")?
         .set("mode", "620")?
@@ -96,7 +96,7 @@ fn make_host_device(dev: &OwnedFd, device: &Path) -> Result<()> {
         kind if kind.is_block_device() => FileType::BlockDevice,
         _ => return Err(refuse("it is not a device node; see `devices` in guest.toml")),
     };
-    let inside = device.strip_prefix("/dev").map_err(|_| refuse("it does not lie below /dev"))?;
+    let inside = device.strip_prefix("/dev").map_err(|_| refuse("it is not below /dev"))?;
     for directory in
         inside.ancestors().skip(1).filter(|directory| !directory.as_os_str().is_empty())
     {
@@ -107,7 +107,7 @@ fn make_host_device(dev: &OwnedFd, device: &Path) -> Result<()> {
             }
         }
     }
-    // Whoever passes a device trusts the guest's root with it; others inside get what they have outside.
+    // Guest root may always use the device; other users have the permissions that they have on the host.
     let bits = Mode::from_raw_mode((host.mode() & 0o666) | 0o660);
     mknodat(dev, inside, kind, bits, host.rdev()).map_err(|errno| match errno {
         Errno::EXIST => refuse("every guest has one of its own; take it out of `devices`"),

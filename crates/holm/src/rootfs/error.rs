@@ -16,20 +16,20 @@ pub enum Error {
         /// The kernel's error.
         source: io::Error,
     },
-    /// The overlay came up read-only, which the kernel does not call an error.
+    /// The overlay was mounted read-only, for which the kernel returns no error.
     #[error(
-        "the guest's root came up read-only: {} cannot hold a private layer; \
-         put the Holm root on ext4, XFS or btrfs (`holm doctor` tells)",
+        "the guest's root was mounted read-only: {} cannot hold a private layer; \
+         put the Holm root on ext4, XFS or btrfs (`holm doctor` explains)",
         disk.display()
     )]
     ReadOnly {
-        /// The private layer's folder.
+        /// The private layer's directory.
         disk: PathBuf,
     },
     /// The guest's own files are in the way of a mount.
     #[error(
         "cannot mount on {} in the guest: {reason}; \
-         move it away: what the guest has changed lies in disk/upper below its folder of the Holm root",
+         move it away: the guest's own files are in guests/NAME/disk/upper of the Holm root",
         path.display()
     )]
     Point {
@@ -38,7 +38,7 @@ pub enum Error {
         /// What is in the way.
         reason: String,
     },
-    /// A host path that is to be seen in the guest cannot be.
+    /// A path of the host cannot be bound into the guest.
     #[error("cannot bind {}: {reason}", path.display())]
     Source {
         /// The path on the host.

@@ -12,7 +12,7 @@ use super::{Error, Result};
 
 /// A filesystem that is being configured, and then mounted nowhere yet.
 ///
-/// A failing step carries the kernel's own words, which it keeps in the context's message log.
+/// The error of a failing step has the messages that the kernel has logged in the context (fsopen(2)).
 #[derive(Debug)]
 pub struct Filesystem {
     context: OwnedFd,
@@ -107,7 +107,7 @@ pub fn clone_tree(path: &Path, user_namespace: BorrowedFd<'_>) -> Result<OwnedFd
     Ok(tree)
 }
 
-/// Gives a mount these flags and no others of theirs.
+/// Sets these flags on a mount, and clears the others that the table uses.
 pub fn set_flags(mount: &OwnedFd, flags: MountAttrFlags) -> std::io::Result<()> {
     let all = attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC;
     let flags = u64::from(flags.bits());

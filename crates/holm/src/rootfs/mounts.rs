@@ -12,7 +12,7 @@ use super::{
 };
 use crate::config::BindMount;
 
-/// What the mounts of one guest are made of, beside what is the same in all.
+/// What the mounts of one guest are made of, besides what all guests have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct Sources<'a> {
     /// A directory with the mountpoints `image`, `objects`, `disk` and `root`.
@@ -23,13 +23,13 @@ pub struct Sources<'a> {
     pub base: u32,
     /// Size of /dev/shm in bytes.
     pub shm: u64,
-    /// Host devices that the guest shall have.
+    /// Host devices that the guest gets.
     pub devices: &'a [PathBuf],
     /// Host directories and files to bind.
     pub binds: &'a [BindMount],
     /// Minimal init, if it is to be executed.
     pub init_program: Option<&'a Path>,
-    /// The guest's private layer outlives its runs.
+    /// The guest's private layer is on disk and outlives its runs.
     pub kept: bool,
     /// The guest shares the host's network.
     pub host_network: bool,
@@ -38,9 +38,9 @@ pub struct Sources<'a> {
 /// The namespaces of the guest that the launcher need not join to mount in them.
 #[derive(Debug)]
 pub struct Namespaces {
-    /// Whose id map owners are shown by.
+    /// Its id map is the map of the mounts.
     pub user: OwnedFd,
-    /// Whose processes /proc shows.
+    /// /proc shows its processes.
     pub pid: OwnedFd,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Mounts<'a> {
 
     fn mount(&mut self, mount: &Mount) -> Result<()> {
         match mount.what {
-            // The tree stands on it.
+            // `new` has mounted it.
             What::Root => Ok(()),
             What::Proc => {
                 api_filesystems::attach_proc(&self.tree, mount, self.namespaces.pid.as_fd())

@@ -8,9 +8,9 @@ use rustix::mount::{MountAttrFlags, MoveMountFlags, move_mount};
 use super::table::ROOT_FLAGS;
 use super::{Error, Filesystem, Result, clone_tree, memory};
 
-/// The directory in a private layer that holds what the guest has changed.
+/// The upper directory of a private layer: what the guest has changed.
 pub const UPPER: &str = "upper";
-/// The directory beside it that overlayfs keeps for itself.
+/// The work directory next to it, for overlayfs alone.
 pub const WORK: &str = "work";
 
 /// What a guest's root is made of.
@@ -24,7 +24,7 @@ pub struct Layers<'a> {
     pub upper: Upper<'a>,
 }
 
-/// Where a guest's own changes go.
+/// Where a guest's private layer is.
 #[derive(Debug, Clone, Copy)]
 pub enum Upper<'a> {
     /// Into [`UPPER`] and [`WORK`] of this directory.
@@ -85,7 +85,7 @@ fn upper(upper: Upper<'_>, user_namespace: BorrowedFd<'_>) -> Result<OwnedFd> {
     }
 }
 
-/// An overlay that cannot make its work directory is mounted read-only, and only the flags tell.
+/// The kernel mounts an overlay read-only if it cannot create its work directory, and reports that by the flags alone.
 fn refuse_read_only(root: &OwnedFd, upper: Upper<'_>) -> Result<()> {
     let flags = rustix::fs::fstatvfs(root)
         .map_err(|errno| Error::io("look at", "the guest's root", errno))?

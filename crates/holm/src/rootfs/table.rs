@@ -53,7 +53,7 @@ pub enum What {
     Program,
     /// This directory of the host.
     Host(&'static str),
-    /// What is mounted here in the guest already, once more: not covered by what is mounted on it afterwards.
+    /// A second mount of what the guest has here, without what is later mounted on top of it.
     Again(&'static str),
     /// This file of the guest.
     File(&'static str),
@@ -74,8 +74,7 @@ pub enum Part {
     Proc,
     /// /sys and what else the launcher mounts when it has joined the guest's namespaces.
     Sys,
-    /// What guest.toml names. Last, so that no link that the guest left at a target puts a bind where something of Holm's
-    /// goes.
+    /// What guest.toml names. Last: a link that the guest left at a target could lead a bind to where Holm's own mounts go.
     Binds,
 }
 
@@ -84,7 +83,7 @@ pub enum Part {
 pub enum When {
     /// All.
     Always,
-    /// Those whose private layer is on disk. The others' /run is empty as it is.
+    /// Those whose private layer is on disk. In the others /run is empty anyway.
     Kept,
     /// Those in which minimal init is executed.
     MinimalInit,
@@ -120,7 +119,7 @@ const COVER: Flags = RO.union(NOSUID).union(NOEXEC);
 /// The flags of the root.
 pub const ROOT_FLAGS: Flags = NODEV;
 
-/// The boot id of a guest's own, if it is to have one: journald tells boots apart by it.
+/// The guest's own boot id, for guests with systemd: journald tells boots apart by it.
 pub const BOOT_ID: &str = "/dev/.holm/boot_id";
 
 const fn mount(at: &'static str, what: What, flags: Flags, part: Part) -> Mount {
@@ -150,10 +149,10 @@ const fn masked_directory(at: &'static str) -> Mount {
 /// Every mount of a guest, in the order in which they are made.
 ///
 /// Few paths are masked, on purpose. Every mask is a mount (about 10 us of each start, and one more thing to dump and
-/// restore), and the user namespace has done most of the work: files of /proc and /sys belong to the host's root, so to
-/// guest root they are somebody else's. `sysrq-trigger`, `kcore`, `kmsg`, `timer_list`, `slabinfo`, `core_pattern` and every
+/// restore), and the user namespace does most of the work: files of /proc and /sys belong to the host's root, so guest root
+/// has only the permissions of others. `sysrq-trigger`, `kcore`, `kmsg`, `timer_list`, `slabinfo`, `core_pattern` and every
 /// sysctl that is not of a namespace of the guest's are closed by their owner and mode; /proc/keys shows only keys of users
-/// that the guest has. Masked is what anybody may read and what harms.
+/// that the guest has. What is masked is readable by everybody and does harm.
 pub static TABLE: &[Mount] = &[
     mount("/", What::Root, ROOT_FLAGS, Part::Root).external(),
     mount("/dev", What::Devices, NOSUID.union(NOEXEC), Part::Dev).external(),
@@ -170,10 +169,10 @@ pub static TABLE: &[Mount] = &[
     // containers in the guest and units with ProtectProc= could not start. Writable, as what the guest mounts itself may then
     // be.
     mount("/dev/.holm/proc", What::Again("/proc"), INERT, Part::Proc),
-    // Addresses of the kernel's functions, in clear where kptr_restrict is 0 and perf is not restricted: they undo KASLR.
+    // Addresses of the kernel's functions, in clear where kptr_restrict is 0 and perf is not restricted: they defeat KASLR.
     masked_file("/proc/kallsyms"),
     // The host's own boot parameters: they may hold secrets (iSCSI, LUKS), and programs of the guest (cloud-init, initramfs
-    // scripts) take orders from them that were meant for the host.
+    // scripts) would obey parameters that are meant for the host.
     masked_file("/proc/cmdline"),
     mount("/proc/sys/kernel/random/boot_id", What::File(BOOT_ID), COVER, Part::Proc)
         .when(When::Present(BOOT_ID)),
@@ -189,7 +188,7 @@ pub static TABLE: &[Mount] = &[
     mount("/dev/mqueue", What::MessageQueues, INERT, Part::Sys),
     mount("/dev/.holm/sys", What::Again("/sys"), INERT, Part::Sys).when(When::OwnNetwork),
     // The map of physical memory is world-readable below it; and packages that find `efi` or `acpi` there (grub, fwupd)
-    // believe that they are on the bare machine.
+    // assume that they run on the bare machine.
     masked_directory("/sys/firmware"),
     // The boot loader's raw parameter block (`data` is world-readable): physical addresses again.
     masked_directory("/sys/kernel/boot_params"),
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_mount_stands_on_is_mounted_before() {
+    fn a_mount_comes_after_those_below_it() {
         for (index, mount) in TABLE.iter().enumerate() {
             if let What::Again(path) = mount.what {
                 assert!(TABLE[..index].iter().any(|before| before.at == path), "{}", mount.at);

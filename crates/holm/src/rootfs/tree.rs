@@ -7,7 +7,7 @@ use rustix::mount::{MoveMountFlags, move_mount};
 
 use super::{Error, Result};
 
-/// What a mount goes on.
+/// The kind of mountpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
     /// A directory.
@@ -16,10 +16,10 @@ pub enum Point {
     File,
 }
 
-/// What becomes of symbolic links on the way to a path of the guest.
+/// How symbolic links in a path of the guest are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// They are followed, inside the guest: for binds, whose place the user chose.
+    /// They are followed, inside the guest's root: for binds, whose target the user has chosen.
     Follow,
     /// They are an error: the guest must not choose where its /proc goes.
     Refuse,
@@ -67,7 +67,7 @@ impl Tree {
             .map_err(|errno| Error::io("mount on the guest's", path, errno))
     }
 
-    /// Opens a path of the guest as a place, without access to what it holds.
+    /// Opens a path of the guest with `O_PATH`.
     pub fn open(&self, path: &Path, links: Links) -> rustix::io::Result<OwnedFd> {
         let mut resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         if links == Links::Refuse {

@@ -1,7 +1,7 @@
 //! Assembling a guest around a process that holds its namespaces: its mounts and devices, its network.
 //!
-//! Nothing here makes a process or waits for one. A start assembles around the init that it has cloned; whoever has namespaces
-//! of a guest from elsewhere can do the same, in a mount namespace that the host owns.
+//! Nothing here clones init or waits for it. A start assembles around the init that it has cloned. A restore, which gets
+//! the namespaces of a guest from elsewhere, can do the same in a mount namespace that the host owns.
 
 mod mounts;
 mod network;
@@ -19,7 +19,7 @@ use crate::record::{Ids, Network};
 use crate::rootfs::{Namespaces, Sources};
 use crate::system::File;
 
-/// What a guest is assembled from, decided.
+/// What a guest is assembled from.
 #[derive(Debug, Clone, Copy)]
 pub struct Assembly<'a> {
     /// The guest's ids.
@@ -34,7 +34,7 @@ pub struct Assembly<'a> {
     pub net: &'a Network,
 }
 
-/// The namespaces of the process behind `pidfd` that mounts are made for.
+/// The namespaces of the process behind `pidfd` that mounts depend on.
 pub fn namespaces_of(pidfd: BorrowedFd<'_>) -> Result<Namespaces> {
     Ok(Namespaces {
         user: namespace(pidfd, Namespace::User)
@@ -44,7 +44,8 @@ pub fn namespaces_of(pidfd: BorrowedFd<'_>) -> Result<Namespaces> {
     })
 }
 
-/// Joins what of the namespaces of the process behind `pidfd` only its members can mount and configure in.
+/// Joins the namespaces of the process behind `pidfd` whose filesystems only a member can mount, and whose network only a
+/// member can configure.
 pub fn join_namespaces(assembly: &Assembly<'_>, pidfd: BorrowedFd<'_>) -> Result<()> {
     let mut wanted = flags::NEWIPC | flags::NEWCGROUP;
     if net::has_own_namespace(assembly.net) {

@@ -5,7 +5,7 @@ use crate::launch::Result;
 use crate::rootfs::{self, Mounts, Namespaces, Part};
 use crate::step;
 
-/// Makes the mounts for which no namespace of the guest need be joined, and injects the guest's files. The caller has
+/// Makes the mounts that need none of the guest's namespaces to be joined, and injects the guest's files. The caller has
 /// assumed guest root's credentials.
 pub fn mount_host_side<'a>(
     assembly: &Assembly<'a>,

@@ -18,7 +18,7 @@ pub fn attach_network(assembly: &Assembly<'_>, pidfd: BorrowedFd<'_>) -> Result<
     Ok(())
 }
 
-/// Sets addresses and what else is set inside. The caller has joined the guest's namespaces.
+/// Configures addresses and routes inside. The caller has joined the guest's namespaces.
 pub fn configure_network(assembly: &Assembly<'_>) -> Result<()> {
     if net::has_own_namespace(assembly.net) {
         net::set_ping_group_range(assembly.ids.base, assembly.ids.count);

@@ -37,12 +37,12 @@ fn prepare(
 ) -> Result<Never, (Step, io::Error)> {
     let init = &spec.init;
     let at = |step: Step| move |error: rustix::io::Errno| (step, io::Error::from(error));
-    // The first process moves itself: moving another takes the v1 hierarchies milliseconds.
+    // Init moves itself: in v1 hierarchies moving another process takes milliseconds.
     for tasks in spec.cgroup.v1_tasks() {
         rustix::io::write(tasks, b"0").map_err(at(Step::Cgroup))?;
     }
-    // Given at clone, the cgroup namespace would begin at the launcher's cgroup, and the time namespace belong to the
-    // host's user namespace.
+    // Not by flags of the clone: the root of the cgroup namespace would be the launcher's cgroup, and the time namespace
+    // would belong to the host's user namespace.
     sys::unshare(flags::NEWCGROUP | flags::NEWTIME).map_err(|error| (Step::Namespaces, error))?;
     let clocks = TimeNamespace::of_children().map_err(|error| (Step::Clocks, error))?;
     if net::has_own_namespace(spec.assembly.net) {
@@ -51,7 +51,7 @@ fn prepare(
     }
     to_launcher.ready();
 
-    // While the launcher makes the mounts, whatever needs none.
+    // What needs no mounts, while the launcher makes them.
     rustix::system::sethostname(init.hostname.as_bytes()).map_err(at(Step::HostName))?;
     if init.arch == Arch::I686 {
         sys::personality_32_bit().map_err(|error| (Step::Personality, error))?;
@@ -68,12 +68,12 @@ fn prepare(
     set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(at(Step::Credentials))?;
     set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(at(Step::Credentials))?;
     if init.dies_with_launcher {
-        // After the change of ids, which would have taken it back.
+        // After the change of ids, which clears it (prctl(2)).
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Step::Credentials))?;
         to_launcher.end_if_orphaned();
     }
     sys::unshare(flags::NEWNS).map_err(|error| (Step::MountNamespace, error))?;
-    chdir(&init.folder).map_err(at(Step::Directory))?;
+    chdir(&init.directory).map_err(at(Step::Directory))?;
     cloexec_from(3).map_err(|error| (Step::Exec, error))?;
     let (terminals, keep) = match init.stdio {
         Stdio::Console { keep } => ([true; 3], keep),

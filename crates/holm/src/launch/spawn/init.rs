@@ -15,15 +15,15 @@ use crate::terminal::Terminals;
 pub struct Init {
     /// Path in the guest.
     pub program: String,
-    /// Arguments, the first of which is the name it runs under.
+    /// Its argv.
     pub argv: Vec<String>,
     /// Its whole environment.
     pub env: BTreeMap<String, String>,
-    /// Where it starts.
-    pub folder: PathBuf,
+    /// Its working directory.
+    pub directory: PathBuf,
     /// Host name.
     pub hostname: String,
-    /// Its input and output.
+    /// Its standard streams.
     pub stdio: Stdio,
     /// The machine that its programs see.
     pub arch: Arch,
@@ -31,7 +31,7 @@ pub struct Init {
     pub security: Security,
     /// It is killed when the launcher ends, however that ends.
     pub dies_with_launcher: bool,
-    /// Holm's minimal init, without executing its file: `program` is not looked at.
+    /// Holm's minimal init runs without exec; `program` is not used.
     pub in_place: bool,
 }
 
@@ -39,17 +39,17 @@ pub struct Init {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdio {
     /// The guest's console: a pty of its own devpts. With `keep` init keeps the master as descriptor
-    /// [`holm_proto::CONSOLE_MASTER`], so that it outlives every process of Holm.
+    /// [`holm_proto::CONSOLE_MASTER`], so that the console outlives a killed monitor.
     Console {
-        /// The program is Holm's init, which keeps it.
+        /// Whether init keeps it: minimal init does.
         keep: bool,
     },
-    /// The launcher's own, but for those that are terminals: a guest that got hold of a terminal of the host could type
-    /// into it. A pty of the guest's devpts stands for them.
+    /// The launcher's own, but for those that are terminals: with a terminal of the host the guest could type into it
+    /// (TIOCSTI). They are replaced by a pty of the guest's devpts.
     Inherit(Terminals),
 }
 
-/// A program ready to be executed: nothing is allocated between clone and exec that need not be.
+/// What the child needs for its exec, computed before the clone.
 #[derive(Debug)]
 pub struct Program {
     pub(super) path: CString,
@@ -67,7 +67,7 @@ impl Init {
         let env = self.env.iter().map(|(key, value)| text(&format!("{key}={value}")));
         Ok(Program {
             path: text(&self.program)?,
-            argv: self.argv.iter().map(|word| text(word)).collect::<Result<_>>()?,
+            argv: self.argv.iter().map(|argument| text(argument)).collect::<Result<_>>()?,
             env: env.collect::<Result<_>>()?,
             filter: security::seccomp(&self.security, self.arch),
             bound: security::bounding_set(&self.security)?,

@@ -1,9 +1,8 @@
-//! Making a guest's init: cloned, assembled around, released, executed.
+//! Cloning a guest's init, and releasing it when everything is assembled.
 
 mod assembled;
 mod child;
 mod init;
-
 mod spec;
 
 pub use assembled::{Assembled, spawn};

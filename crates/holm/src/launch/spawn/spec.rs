@@ -6,18 +6,19 @@ use crate::cgroup::GuestCgroup;
 use crate::config::Rlimit;
 use crate::launch::Assembly;
 
-/// Everything a launch needs, decided.
+/// Everything that a launch needs.
 #[expect(missing_debug_implementations, reason = "a function has no Debug")]
 pub struct Spec<'a> {
     /// What the guest is assembled from.
     pub assembly: Assembly<'a>,
-    /// Where the guest's processes go.
+    /// The guest's control group.
     pub cgroup: &'a GuestCgroup,
     /// Resource limits of init, beyond the defaults.
     pub rlimits: &'a BTreeMap<String, Rlimit>,
     /// Process 1.
     pub init: Init,
-    /// Told init's process id before init may run, so that a guest whose launcher is killed is known.
+    /// Writes init's process id into the run record before init is released, so that the record names it even if the
+    /// launcher is killed.
     pub record: &'a dyn Fn(i32) -> Result<(), String>,
 }
 
