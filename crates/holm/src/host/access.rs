@@ -36,11 +36,11 @@ pub(super) fn judge_capabilities(status: &str) -> Answer {
     let Some(has) = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()) else {
         return Answer::Partly("/proc/self/status has no CapEff line".to_owned());
     };
-    let lacking = |names: &[&str]| -> Vec<String> {
-        let lacks = |name: &&&str| caps::bit(name).is_some_and(|bit| has & bit == 0);
-        names.iter().filter(lacks).map(|name| format!("CAP_{name}")).collect()
+    let missing = |names: &[&str]| -> Vec<String> {
+        let is_missing = |name: &&&str| caps::bit(name).is_some_and(|bit| has & bit == 0);
+        names.iter().filter(is_missing).map(|name| format!("CAP_{name}")).collect()
     };
-    let (needed, useful) = (lacking(&NEEDED), lacking(&USEFUL));
+    let (needed, useful) = (missing(&NEEDED), missing(&USEFUL));
     if !needed.is_empty() {
         Answer::No(format!("without {}", needed.join(", ")))
     } else if !useful.is_empty() {
@@ -50,7 +50,7 @@ pub(super) fn judge_capabilities(status: &str) -> Answer {
     }
 }
 
-/// Whether Ubuntu's rule takes the capabilities of user namespaces away from programs without a profile.
+/// Whether Ubuntu's `AppArmor` denies capabilities in user namespaces to programs without a profile.
 pub(super) fn apparmor(_: &Machine) -> Answer {
     match std::fs::read_to_string("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") {
         Ok(text) if text.trim() == "1" => Answer::Partly(

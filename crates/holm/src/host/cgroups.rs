@@ -22,21 +22,21 @@ pub(super) fn controllers(_: &Machine) -> Answer {
         Ok(layout) => layout,
         Err(error) => return Answer::No(error.to_string()),
     };
-    let (mut there, mut lacking) = (Vec::new(), Vec::new());
+    let (mut there, mut missing) = (Vec::new(), Vec::new());
     for controller in Controller::ALL {
         match layout.has(controller) {
             Some(place) => there.push(format!("{} at {}", controller.name(), place.display())),
-            None => lacking.push(controller.name()),
+            None => missing.push(controller.name()),
         }
     }
-    if lacking.is_empty() {
-        // Where all are in one place, the place need not be said four times.
+    if missing.is_empty() {
+        // Where all are in one hierarchy, it is named once.
         let one_place = Controller::ALL
             .iter()
             .all(|&controller| layout.has(controller) == Some(layout.v2_root()));
         let names = Controller::ALL.map(Controller::name).join(", ");
         Answer::Yes(if one_place { format!("{names} on v2") } else { there.join(", ") })
     } else {
-        Answer::Partly(format!("without {}", lacking.join(", ")))
+        Answer::Partly(format!("without {}", missing.join(", ")))
     }
 }

@@ -25,11 +25,11 @@ pub(super) fn reflinks(machine: &Machine) -> Answer {
         fs::write(&from, [7; 4096]).map_err(fail)?;
         let (from, to) = (File::open(from).map_err(fail)?, File::create(to).map_err(fail)?);
         ioctl_ficlone(&to, &from).map_err(|error| fail(error.into()))?;
-        Ok(format!("files on {} are copied without copying", machine.root.display()))
+        Ok(format!("files on {} are copied by reference", machine.root.display()))
     }))
 }
 
-/// Which of the ways to bound a guest's disk this filesystem has.
+/// Which kind of quota this filesystem has.
 pub(super) fn quota(machine: &Machine) -> Answer {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let root = fs::canonicalize(&machine.root).unwrap_or_else(|_| machine.root.clone());
@@ -69,12 +69,12 @@ pub(super) fn filesystem<'a>(mountinfo: &'a str, path: &Path) -> Option<(&'a str
 /// `statfs` types of the filesystems that Holm is tested on: ext4, XFS, btrfs, F2FS, bcachefs.
 const TESTED: [i64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0xca45_1a4e];
 
-/// Whether the folder is on a filesystem that Holm is tested on: a start asks, so one call has to do.
-pub(super) fn is_tested(folder: &Path) -> bool {
-    statfs(folder).is_ok_and(|stat| TESTED.contains(&stat.f_type))
+/// Whether the directory is on a filesystem that Holm is tested on. One system call, because every start calls this.
+pub(super) fn is_tested(directory: &Path) -> bool {
+    statfs(directory).is_ok_and(|stat| TESTED.contains(&stat.f_type))
 }
 
-/// Whether a guest's layers can lie here: known of some filesystems, tried out on others.
+/// Whether guests' layers can be here: known for some filesystems, tried out on others.
 pub(super) fn kind(machine: &Machine) -> Answer {
     let root = fs::canonicalize(&machine.root).unwrap_or_else(|_| machine.root.clone());
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();

@@ -9,7 +9,7 @@ use super::{access, cgroups, disk, ids, kernel, layers, network, process, tools}
 pub struct Feature {
     /// The name, in `holm doctor`.
     pub name: &'static str,
-    /// How it stands where the probe says no.
+    /// Its state where the probe finds it missing.
     pub without: State,
     /// Whether no guest can start without it.
     pub needed: bool,
@@ -79,7 +79,7 @@ const AS_ROOT: &str = "run holm as root on the host, not inside a container (sud
 pub const FEATURES: &[Feature] = &[
     Feature::needed(
         "kernel",
-        "guests need calls that older kernels lack",
+        "guests need system calls that older kernels do not have",
         NEWER_KERNEL,
         kernel::version,
     ),
@@ -139,7 +139,7 @@ pub const FEATURES: &[Feature] = &[
     ),
     Feature::wanted(
         "controllers",
-        "limits that need a lacking controller are refused",
+        "limits that need a missing controller are refused",
         "boot without cgroup_disable= and with the controllers' CONFIG_ options",
         cgroups::controllers,
     ),
@@ -156,7 +156,7 @@ pub const FEATURES: &[Feature] = &[
         disk::kind,
     )
     .partly(
-        "nobody has tested guests there",
+        "guests are not tested there",
         "move the Holm root to ext4, XFS or btrfs (holm --root DIR)",
     ),
     Feature::needed(
@@ -185,7 +185,7 @@ pub const FEATURES: &[Feature] = &[
     ),
     Feature::extra(
         "reflink",
-        "an import copies every file that it takes from a folder on the same disk",
+        "an import copies every file that it takes from a directory on the same filesystem",
         "XFS and btrfs have reflinks; nothing else is lost on ext4",
         disk::reflinks,
     ),
@@ -203,7 +203,7 @@ pub const FEATURES: &[Feature] = &[
     ),
     Feature::extra(
         "inotify",
-        "systemd and its services in a guest fail for want of inotify instances",
+        "systemd and its services in a guest fail: too few inotify instances",
         "sysctl -w fs.inotify.max_user_instances=1024",
         ids::inotify,
     ),

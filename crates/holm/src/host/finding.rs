@@ -1,4 +1,4 @@
-/// How a feature stands on this host.
+/// The state of a feature on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -23,7 +23,7 @@ pub(super) enum Answer {
 pub struct Finding {
     /// The feature's name.
     pub name: &'static str,
-    /// How it stands.
+    /// Its state.
     pub state: State,
     /// What was found.
     pub detail: String,

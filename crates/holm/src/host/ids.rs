@@ -17,13 +17,13 @@ pub(super) fn ranges(_: &Machine) -> Answer {
         others.extend(overlapping(&text).into_iter().map(|line| format!("{file} gives {line}")));
     }
     if others.is_empty() {
-        Answer::Yes(format!("{} to {} are nobody else's", OURS.start, OURS.end - 1))
+        Answer::Yes(format!("{} to {} are not given to any user", OURS.start, OURS.end - 1))
     } else {
         Answer::Partly(others.join(", "))
     }
 }
 
-/// Lines of an `/etc/subuid` whose range meets Holm's.
+/// Lines of an `/etc/subuid` whose range overlaps Holm's.
 pub fn overlapping(text: &str) -> Vec<&str> {
     let meets = |line: &&str| {
         let mut fields = line.trim().split(':').skip(1).map(str::parse::<u64>);

@@ -28,7 +28,7 @@ pub(super) fn image(machine: &Machine) -> Answer {
 pub(super) fn id_maps(machine: &Machine) -> Answer {
     Answer::from(machine.scratch().and_then(|scratch| {
         let namespace = child::user_namespace(PROBE_IDS)?;
-        clone_tree(&scratch.folder("mapped")?, namespace.as_fd())
+        clone_tree(&scratch.directory("mapped")?, namespace.as_fd())
             .map_err(|error| in_one_line(&error))?;
         Ok(format!("on {}", machine.root.display()))
     }))
@@ -44,18 +44,18 @@ pub(super) fn overlay(machine: &Machine) -> Answer {
 
 /// Mounts a guest's root, and makes a directory there as guest root would.
 fn mount_and_write(scratch: &Scratch, user_namespace: BorrowedFd<'_>) -> Result<String, String> {
-    let stage = scratch.folder("stage")?;
+    let stage = scratch.directory("stage")?;
     for layer in ["image", "objects", "disk", "root"] {
-        scratch.folder(&format!("stage/{layer}"))?;
+        scratch.directory(&format!("stage/{layer}"))?;
     }
     for directory in [UPPER, WORK] {
-        let path = scratch.folder(&format!("disk/{directory}"))?;
+        let path = scratch.directory(&format!("disk/{directory}"))?;
         chown(&path, Some(0), Some(0)).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     let layers = Layers {
         image: &write_image(scratch)?,
-        objects: &scratch.folder("objects")?,
-        upper: Upper::Disk(&scratch.folder("disk")?),
+        objects: &scratch.directory("objects")?,
+        upper: Upper::Disk(&scratch.directory("disk")?),
     };
     leave_host().map_err(|error| in_one_line(&error))?;
     let _guest_root = GuestRoot::assume(PROBE_IDS).map_err(|error| in_one_line(&error))?;

@@ -1,4 +1,4 @@
-//! Forwarding, packet filter, links.
+//! Forwarding, packet filters, veth pairs.
 
 use std::fs::{OpenOptions, read_to_string};
 use std::process::Command;
@@ -26,16 +26,16 @@ pub(super) fn forwarding(_: &Machine) -> Answer {
     }
 }
 
-/// Asks for the ruleset's generation, which also loads the module where there is one; and for the program that writes rules.
+/// Requests the ruleset's generation, which also loads the module, and runs `nft --version`.
 pub(super) fn nftables(_: &Machine) -> Answer {
     const GET_GENERATION: u16 = (10 << 8) | 16; // NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN
-    let message = request(GET_GENERATION, 0, &[0, 0, 0, 0]);
-    if let Err(words) = ask(Some(NETFILTER), &message) {
-        return Answer::No(words);
+    let message = message(GET_GENERATION, 0, &[0, 0, 0, 0]);
+    if let Err(error) = request(Some(NETFILTER), &message) {
+        return Answer::No(error);
     }
     match Command::new("nft").arg("--version").output() {
         Ok(output) => Answer::Yes(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-        Err(error) => Answer::No(format!("the kernel answers, but cannot run nft: {error}")),
+        Err(error) => Answer::No(format!("the kernel has it, but nft cannot be run: {error}")),
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn other_filters(_: &Machine) -> Answer {
     }
 }
 
-/// Makes a pair of links in a network namespace that ends with the probe.
+/// Makes a veth pair in a network namespace that ends with the probe.
 pub(super) fn veth(_: &Machine) -> Answer {
     const NEW_LINK: u16 = 16;
     const CREATE: u16 = 0x400 | 0x200; // NLM_F_CREATE | NLM_F_EXCL
@@ -60,13 +60,13 @@ pub(super) fn veth(_: &Machine) -> Answer {
         let mut body = vec![0; 16]; // struct ifinfomsg: any family, any index
         let kind = attribute(1, b"veth\0"); // IFLA_INFO_KIND
         body.extend(attribute(18, &kind)); // IFLA_LINKINFO
-        ask(None, &request(NEW_LINK, CREATE, &body))?;
-        Ok("pairs of links can be made".to_owned())
+        request(None, &message(NEW_LINK, CREATE, &body))?;
+        Ok("veth pairs can be made".to_owned())
     }))
 }
 
 /// A netlink message that wants an acknowledgement: header, then `body`.
-fn request(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
     const REQUEST_ACK: u16 = 1 | 4;
     let length = u32::try_from(16 + body.len()).unwrap_or(u32::MAX);
     let mut message = length.to_ne_bytes().to_vec();
@@ -86,25 +86,25 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Sends `message` (to the routing family, or the protocol given) and says how the first answer begins.
-fn ask(protocol: Option<Protocol>, message: &[u8]) -> Result<(), String> {
-    let words = |error: rustix::io::Errno| error.to_string();
+/// Sends `message` (to the routing family, or the protocol given) and returns the error of the kernel's reply, if it has one.
+fn request(protocol: Option<Protocol>, message: &[u8]) -> Result<(), String> {
+    let text = |error: rustix::io::Errno| error.to_string();
     let socket =
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)
-            .map_err(words)?;
-    send(&socket, message, SendFlags::empty()).map_err(words)?;
-    let mut answer = [0; 4096];
-    let (length, _) = recv(&socket, &mut answer, RecvFlags::empty()).map_err(words)?;
-    judge_answer(&answer[..length])
+            .map_err(text)?;
+    send(&socket, message, SendFlags::empty()).map_err(text)?;
+    let mut reply = [0; 4096];
+    let (length, _) = recv(&socket, &mut reply, RecvFlags::empty()).map_err(text)?;
+    judge_reply(&reply[..length])
 }
 
-/// An answer of type `NLMSG_ERROR` carries a negative error number, or 0.
-pub(super) fn judge_answer(answer: &[u8]) -> Result<(), String> {
-    let word = |at: usize| {
-        answer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(i32::from_ne_bytes)
+/// A reply of type `NLMSG_ERROR` has a negative errno, or 0.
+pub(super) fn judge_reply(reply: &[u8]) -> Result<(), String> {
+    let number = |at: usize| {
+        reply.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(i32::from_ne_bytes)
     };
-    let kind = word(4).ok_or("the kernel's answer is too short")? & 0xffff;
-    match word(16) {
+    let kind = number(4).ok_or("the kernel's reply is too short")? & 0xffff;
+    match number(16) {
         Some(error) if kind == 2 && error != 0 => {
             Err(std::io::Error::from_raw_os_error(-error).to_string())
         }

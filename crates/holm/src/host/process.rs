@@ -31,17 +31,17 @@ pub(super) fn namespaces(_: &Machine) -> Answer {
     if child::run(together, None, || Ok(String::new())).is_ok() {
         return Answer::Yes(ALL.map(|(_, name)| name).join(", "));
     }
-    let lacks = |(flag, name): &(u64, &str)| {
+    let missing = |(flag, name): &(u64, &str)| {
         let tried = child::run(*flag, None, || Ok(String::new()));
         tried.err().map(|error| format!("{name}: {error}"))
     };
-    Answer::No(ALL.iter().filter_map(lacks).collect::<Vec<_>>().join(", "))
+    Answer::No(ALL.iter().filter_map(missing).collect::<Vec<_>>().join(", "))
 }
 
 pub(super) fn time_namespaces(_: &Machine) -> Answer {
     Answer::from(child::run(0, None, || {
         let made = holm_sys::process::unshare(flags::NEWTIME);
-        made.map(|()| "each guest counts its uptime from its own start".to_owned())
+        made.map(|()| "each guest's uptime counts from its own start".to_owned())
             .map_err(|error| error.to_string())
     }))
 }
@@ -58,7 +58,9 @@ pub(super) fn clone_into_cgroup(_: &Machine) -> Answer {
             .map_err(|error| format!("{}: {error}", dir.display()))
     };
     Answer::from(place().and_then(|dir| {
-        child::run(0, Some(dir.as_fd()), || Ok("a guest is born in its cgroup".to_owned()))
+        child::run(0, Some(dir.as_fd()), || {
+            Ok("a guest's init is cloned into its cgroup".to_owned())
+        })
     }))
 }
 
@@ -73,9 +75,9 @@ pub(super) fn pidfds(_: &Machine) -> Answer {
         holm_sys::process::namespace(pidfd, holm_sys::process::Namespace::Net)
     });
     match tried.map(|(_, pidfd)| holm_sys::bare::exit_status_of(pidfd.as_fd()).is_some()) {
-        Ok(true) => Answer::Yes("namespaces and exit status are told".to_owned()),
+        Ok(true) => Answer::Yes("they give namespaces and exit status".to_owned()),
         Ok(false) => Answer::Partly(
-            "namespaces are told, an exit status only to the parent (until 6.15)".to_owned(),
+            "they give namespaces; the exit status only to the parent (until 6.15)".to_owned(),
         ),
         Err(error) => Answer::No(error.to_string()),
     }

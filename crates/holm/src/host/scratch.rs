@@ -1,4 +1,4 @@
-//! A folder on the Holm root's filesystem, for the length of the probes.
+//! A temporary directory on the Holm root's filesystem, for the probes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ const PREFIX: &str = ".holm-doctor-";
 pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes the folder in `dir`, and removes those of earlier doctors that were killed.
+    /// Makes the directory in `dir`, and removes those of earlier probes that were killed.
     pub(super) fn new(dir: &Path) -> Result<Self, String> {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -31,8 +31,8 @@ impl Scratch {
         &self.0
     }
 
-    /// An empty folder of this name.
-    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, String> {
+    /// A directory of this name in it.
+    pub(super) fn directory(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.0.join(name);
         fs::create_dir_all(&path)
             .map_err(|error| format!("cannot make {}: {error}", path.display()))?;

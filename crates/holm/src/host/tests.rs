@@ -125,12 +125,12 @@ fn netlink_answers() {
         let mut bytes = vec![0; 20];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
         bytes[16..20].copy_from_slice(&error.to_ne_bytes());
-        network::judge_answer(&bytes)
+        network::judge_reply(&bytes)
     };
     assert_eq!(answer(2, 0), Ok(()));
     assert_eq!(answer(0x0a0f, -1), Ok(()));
     assert!(answer(2, -1).unwrap_err().contains("not permitted"));
-    assert!(network::judge_answer(&[0; 3]).is_err());
+    assert!(network::judge_reply(&[0; 3]).is_err());
 }
 
 #[test]
