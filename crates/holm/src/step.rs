@@ -18,7 +18,7 @@ struct Steps {
     stop_at: Option<String>,
 }
 
-/// Begins to note steps, if the environment asks for it.
+/// Starts to record steps, if the environment says so.
 pub fn begin() {
     let stop_at = injected("HOLM_STOP_AT");
     if stop_at.is_some() || std::env::var_os("HOLM_TRACE").is_some() {
@@ -27,7 +27,7 @@ pub fn begin() {
     }
 }
 
-/// Notes that a step is done.
+/// Records that a step is done.
 pub fn done(name: &'static str) {
     STEPS.with_borrow_mut(|steps| {
         let Some(steps) = steps else { return };
@@ -43,12 +43,12 @@ pub fn done(name: &'static str) {
     });
 }
 
-/// The steps so far with the time since the step before, in their order; empty unless asked for.
+/// The steps so far with the time since the step before, in their order; empty unless they are recorded.
 pub fn report() -> Vec<(&'static str, Duration)> {
     STEPS.with_borrow(|steps| steps.as_ref().map_or_else(Vec::new, |steps| steps.done.clone()))
 }
 
-/// What an environment variable says that injects a fault.
+/// The value of an environment variable that injects a fault.
 #[cfg(feature = "fault-injection")]
 pub(crate) fn injected(variable: &str) -> Option<String> {
     std::env::var(variable).ok()

@@ -9,7 +9,7 @@ pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Seconds since the host booted, by `CLOCK_BOOTTIME`, which nobody sets.
+/// Seconds since the host booted, by `CLOCK_BOOTTIME`, which cannot be set.
 pub fn since_boot() -> u64 {
     u64::try_from(clock_gettime(ClockId::Boottime).tv_sec).unwrap_or(0)
 }

@@ -8,29 +8,29 @@ pub const LONGEST_WAIT: u64 = 60;
 /// How a guest's last run ended, kept as `guests/NAME/last`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LastRun {
-    /// Which run: the inode of its init's pidfd; 0 if that was not known.
+    /// Which run: the inode of its init's pidfd; 0 if unknown.
     #[serde(default)]
     pub run: u64,
-    /// What the kernel said, as the text of `monitor::Ended`.
+    /// How it ended, as the text of `holm_proto::Ended`.
     pub ended: String,
     /// When, in seconds since 1970.
     pub at: u64,
     /// How many processes the kernel has killed because the guest reached its memory limit.
     pub oom_kills: u64,
-    /// How often it was started again in a row because of its restart policy.
+    /// How many times in a row it was restarted by its restart policy.
     pub restarts: u32,
-    /// Whether a command asked for the end.
+    /// Whether a command has stopped it.
     pub asked: bool,
-    /// Why the start that was to follow failed.
+    /// Why the restart that was due failed.
     #[serde(default)]
     pub failure: Option<String>,
-    /// The start that is to follow. Removing this cancels it.
+    /// The restart that is due. Removing this cancels it.
     #[serde(default)]
     pub pending: Option<PendingRestart>,
 }
 
-/// A start that a monitor waits to make. Where another command recorded the end of the run first, the monitor has yet
-/// to look whether the guest's restart policy asks for one.
+/// A start that a monitor is waiting to make. If another command recorded the end of the run first, the monitor has yet
+/// to apply the guest's restart policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRestart {
     /// When, in seconds since 1970.
@@ -44,7 +44,7 @@ pub struct PendingRestart {
 }
 
 impl PendingRestart {
-    /// Seconds until then. The monitor counts the longest of its waits by `CLOCK_BOOTTIME`, so it is never more.
+    /// Seconds until then, at most [`LONGEST_WAIT`]: the monitor waits by `CLOCK_BOOTTIME`, even if the wall clock is set.
     pub fn left(&self) -> u64 {
         self.at.saturating_sub(now()).min(LONGEST_WAIT)
     }

@@ -1,8 +1,8 @@
-//! What is stored about a run: plain data, which everything above reads and writes.
+//! What is stored about a run: plain data that the rooms above read and write.
 //!
 //! Two texts hold it, both JSON: the extended attribute `trusted.holm` of a running guest's control group
 //! ([`RunRecord`]), and `guests/NAME/last` ([`LastRun`]). A guest may have been started, or have ended, under another
-//! version of Holm: so the stored names stay, and what is newer than the first version has a default.
+//! version of Holm: so stored names never change, and fields that were added later have a default.
 
 mod clock;
 mod ids;

@@ -16,7 +16,7 @@ pub fn proto_name(proto: Proto) -> &'static str {
 pub fn encode(ports: &[Publish]) -> String {
     let mut sorted = ports.to_vec();
     sorted.sort_by_key(|port| (port.host_ip, proto_name(port.proto), port.host_port));
-    let mut words: Vec<String> = Vec::new();
+    let mut ranges: Vec<String> = Vec::new();
     for run in sorted.chunk_by(follows) {
         let (first, last) = (run[0], run[run.len() - 1]);
         let address = match first.host_ip {
@@ -25,14 +25,14 @@ pub fn encode(ports: &[Publish]) -> String {
             Some(IpAddr::V6(v6)) => format!("[{v6}]:"),
         };
         let end = if run.len() > 1 { format!("-{}", last.host_port) } else { String::new() };
-        words.push(format!(
+        ranges.push(format!(
             "{address}{}{end}:{}/{}",
             first.host_port,
             first.guest_port,
             proto_name(first.proto)
         ));
     }
-    words.join(" ")
+    ranges.join(" ")
 }
 
 fn follows(one: &Publish, next: &Publish) -> bool {
@@ -43,11 +43,11 @@ fn follows(one: &Publish, next: &Publish) -> bool {
 
 /// Reads what [`encode`] wrote and skips anything else.
 pub fn decode(text: &str) -> Vec<Publish> {
-    text.split(' ').filter_map(decode_run).flatten().collect()
+    text.split(' ').filter_map(decode_range).flatten().collect()
 }
 
-fn decode_run(word: &str) -> Option<Vec<Publish>> {
-    let (rest, proto) = word.rsplit_once('/')?;
+fn decode_range(text: &str) -> Option<Vec<Publish>> {
+    let (rest, proto) = text.rsplit_once('/')?;
     let proto = match proto {
         "tcp" => Proto::Tcp,
         "udp" => Proto::Udp,
@@ -71,7 +71,7 @@ fn decode_run(word: &str) -> Option<Vec<Publish>> {
         .collect()
 }
 
-/// `serde` form of a list of ports: the text above.
+/// The `serde` form of a list of ports: the text of [`encode`](super::encode).
 pub mod as_text {
     use serde::{Deserialize, Deserializer, Serializer};
 

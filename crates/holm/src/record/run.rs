@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Ids, Network, now, since_boot};
 use crate::config::{Arch, Rlimit, Security};
 
-/// What the host knows about a running guest, kept on its control group.
+/// What the host stores about a running guest, on its control group.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "a record of facts, each independent of the others"
@@ -15,7 +15,7 @@ pub struct RunRecord {
     /// Init's process id on the host; 0 while there is none yet.
     #[serde(rename = "pid")]
     pub init_pid: i32,
-    /// The inode of its pidfd, which tells it from later processes with the same number.
+    /// The inode of its pidfd, which identifies it even when its id is used again.
     #[serde(rename = "pid_inode", default)]
     pub init_inode: u64,
     /// Its monitor's process id, or that of the `holm run` that waits for it.
@@ -36,7 +36,7 @@ pub struct RunRecord {
     /// Its network.
     #[serde(rename = "net")]
     pub network: Network,
-    /// The signal that asks its init to end; without one only a command inside can.
+    /// The signal that stops its init; without one a command inside does (`init 0`).
     pub stop_signal: Option<i32>,
     /// What its processes may do.
     pub security: Security,
@@ -53,25 +53,24 @@ pub struct RunRecord {
     /// It is a guest for one command (`holm run`): it has no directory, and is gone when it ends.
     #[serde(rename = "ephemeral", default)]
     pub one_command: bool,
-    /// A command has asked it to end: its monitor does not start it again.
+    /// A command is stopping it: its monitor does not restart it.
     #[serde(default)]
     pub stopping: bool,
-    /// Until when that holds, in seconds since the host booted, as a command that was killed ends nothing; `None`: for
-    /// good.
+    /// When that lapses, in seconds since the host booted, in case the command is killed; `None`: never.
     #[serde(default)]
     pub stopping_until: Option<u64>,
-    /// A monitor was put in the place of one that died, at this time.
+    /// When a new monitor adopted it, in seconds since 1970.
     #[serde(default)]
     pub adopted: Option<u64>,
 }
 
 impl RunRecord {
-    /// Whether it is to end, and to stay so.
+    /// Whether a command is stopping it.
     pub fn is_stopping(&self) -> bool {
         self.stopping && self.stopping_until.is_none_or(|until| since_boot() <= until)
     }
 
-    /// Seconds since it was started, however often the host's clock was set meanwhile.
+    /// Seconds since it was started, whether or not the wall clock was set since.
     pub fn age(&self) -> u64 {
         match self.started_boot {
             Some(started) => since_boot().saturating_sub(started),
@@ -80,7 +79,7 @@ impl RunRecord {
     }
 }
 
-/// Guests that were started before the field was there had an init that notifies.
+/// Records older than the field are of guests whose init notifies.
 fn yes() -> bool {
     true
 }

@@ -1,7 +1,7 @@
 //! A compiler from ranges of system call numbers to a classic BPF program.
 //!
 //! The kernel runs the program once per system call number when it is installed (0.8 us per
-//! instruction all told) and remembers the numbers that are allowed whatever their arguments:
+//! instruction in all) and caches the numbers that are allowed with any arguments:
 //! those never run it again. So the program is a binary search with its few returns shared.
 
 use holm_sys::seccomp::Instruction;

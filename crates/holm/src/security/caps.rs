@@ -2,9 +2,8 @@
 //!
 //! A guest's capabilities hold in its own user namespace only, so most are harmless and all that a
 //! distribution needs stay: systemd, sshd, sudo, ping and nested containers find what they expect.
-//! What goes is what the kernel grants only in the first user namespace, so that a guest's holding
-//! it is a promise the kernel then breaks: systemd's units ask `ConditionCapability=` and skip what
-//! cannot work, instead of failing.
+//! Dropped are those that the kernel honours in the initial user namespace only. With them a guest's
+//! services would try and fail; without them systemd skips those services (`ConditionCapability=`).
 
 use rustix::thread::{self as thread, CapabilitySet, CapabilitySets};
 
@@ -59,7 +58,7 @@ const NAMES: [&str; 41] = [
 /// Every capability that has a name.
 pub const ALL: u64 = (1 << NAMES.len()) - 1;
 
-/// What no guest may have, and why.
+/// Capabilities that no guest may have, and why.
 const NEVER: [(&str, &str); 7] = [
     ("SYS_MODULE", "modules are the host's kernel; without it systemd skips loading them"),
     ("SYS_RAWIO", "it is I/O ports and physical memory of the host"),
@@ -70,8 +69,9 @@ const NEVER: [(&str, &str); 7] = [
     ("BLOCK_SUSPEND", "it keeps the host from sleeping"),
 ];
 
-/// What a guest has only when `security.caps` asks: software inside may insist on seeing it, though
-/// the kernel gives it a meaning on the host only (audit, security policy, accounting, BPF, perf).
+/// Capabilities that a guest has only if `security.caps` names them: some software refuses to run
+/// without them, though the kernel honours them on the host only (audit, security policy, accounting,
+/// BPF, perf).
 const ON_REQUEST: [&str; 6] =
     ["MAC_ADMIN", "AUDIT_CONTROL", "AUDIT_READ", "SYS_PACCT", "PERFMON", "BPF"];
 
@@ -96,8 +96,8 @@ pub fn bounding_set(config: &Security) -> Result<u64, Error> {
     let never = NEVER.iter().fold(0, |bits, (name, _)| bits | bit(name).unwrap_or(0));
     let on_request = ON_REQUEST.iter().fold(0, |bits, name| bits | bit(name).unwrap_or(0));
     let mut kept = ALL & !never & !on_request;
-    for word in &config.caps {
-        let (name, drop) = word.strip_prefix('-').map_or((word.as_str(), false), |n| (n, true));
+    for item in &config.caps {
+        let (name, drop) = item.strip_prefix('-').map_or((item.as_str(), false), |n| (n, true));
         let bit = bit(name).ok_or_else(|| Error::UnknownCapability(name.to_owned()))?;
         if drop {
             kept &= !bit;
@@ -111,11 +111,11 @@ pub fn bounding_set(config: &Security) -> Result<u64, Error> {
     Ok(kept)
 }
 
-/// Takes every capability but `kept` from the calling thread: bounding set, ambient set, inheritable
+/// Drops every capability but `kept` of the calling thread: bounding set, ambient set, inheritable
 /// set, and what it holds now. What it executes as root then has exactly `kept`.
 pub fn apply_caps(kept: u64) -> Result<(), Error> {
     let fail = |e: rustix::io::Errno| Error::Capabilities(e.into());
-    // A kernel newer than NAMES may know more: ask for every number until it says there is none.
+    // A kernel newer than NAMES may have more: every number is dropped until the kernel returns EINVAL.
     for number in (0..64).filter(|n| kept & (1 << n) == 0) {
         match thread::remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(
             1 << number,
@@ -140,8 +140,8 @@ pub fn apply_caps(kept: u64) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    fn set(words: &[&str]) -> Result<u64, Error> {
-        let caps = words.iter().map(|w| (*w).to_owned()).collect();
+    fn set(items: &[&str]) -> Result<u64, Error> {
+        let caps = items.iter().map(|item| (*item).to_owned()).collect();
         bounding_set(&Security { caps, ..Security::default() })
     }
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn words_change_the_default() {
+    fn items_change_the_default() {
         let kept = set(&[]).unwrap();
         assert_eq!(set(&["-CAP_NET_RAW", "bpf"]).unwrap(), kept & !(1 << 13) | 1 << 39);
     }

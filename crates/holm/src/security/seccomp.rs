@@ -1,9 +1,9 @@
 //! The system call filter: which calls a guest is refused, and why.
 //!
-//! Refused is what the user namespace leaves open, and kernel code that is only for a machine's
-//! owner: the kernel refuses most of it anyway, but behind code that need not be reached. An answer
-//! of ENOSYS says "this kernel has no such thing", for calls that programs probe and live without;
-//! EPERM is what the kernel itself would say.
+//! Refused are calls that the user namespace leaves open, and calls for the host's administrator:
+//! the kernel would refuse most of the latter too, but only in code that a guest need not reach.
+//! ENOSYS, as of a kernel without the call, is for calls that programs probe and can do without;
+//! EPERM is what the kernel itself would return.
 //!
 //! Allowed on purpose: `unshare` and `clone` of user namespaces (nested containers), `personality`,
 //! `ptrace`, `reboot` (of the guest's pid namespace), `adjtimex` (reading; the kernel refuses the
@@ -24,7 +24,7 @@ const SYS_SOCKET: u32 = 1;
 /// Bit of a call in the x32 way, an ABI that nothing uses and that has its own kernel bugs.
 const X32: u32 = 0x4000_0000;
 
-/// A refused call: its number on `x86_64` and on i386 (where there is one), and the answer.
+/// A refused call: its number on `x86_64` and on i386 (where there is one), and what it returns.
 struct Rule {
     call: &'static str,
     x86_64: Option<u32>,
@@ -45,7 +45,7 @@ const RULES: &[Rule] = &[
     rule("init_module", Some(175), Some(128), EPERM),
     rule("finit_module", Some(313), Some(350), EPERM),
     rule("delete_module", Some(176), Some(129), EPERM),
-    // Gone from the kernel, but they make one range of their neighbours.
+    // Removed from the kernel; listed so that their neighbours form one range.
     rule("get_kernel_syms", Some(177), Some(130), EPERM),
     rule("query_module", Some(178), None, EPERM),
     // With dmesg_restrict=0 anybody may read it: the host's log is not the guest's to see.
@@ -57,7 +57,7 @@ const RULES: &[Rule] = &[
     rule("stime", None, Some(25), EPERM),
     rule("clock_settime", Some(227), Some(264), EPERM),
     rule("clock_settime64", None, Some(404), EPERM),
-    // The host's disks and accounting. open_by_handle_at steps over folders' permissions.
+    // The host's disks and accounting. open_by_handle_at bypasses the permissions of directories.
     rule("swapon", Some(167), Some(87), EPERM),
     rule("swapoff", Some(168), Some(115), EPERM),
     rule("acct", Some(163), Some(51), EPERM),
@@ -69,16 +69,16 @@ const RULES: &[Rule] = &[
     rule("add_key", Some(248), Some(286), ENOSYS),
     rule("request_key", Some(249), Some(287), ENOSYS),
     rule("keyctl", Some(250), Some(288), ENOSYS),
-    // Watch or program the kernel. systemd takes bpf's EPERM as "no device and address filters";
+    // Tracing and programming the kernel. systemd takes bpf's EPERM as "no device and address filters";
     // runc and crun do so inside a user namespace.
     rule("bpf", Some(321), Some(357), EPERM),
     rule("perf_event_open", Some(298), Some(336), EPERM),
-    // Its operations pass no filter (a ring can make the sockets refused below), it had more escapes
-    // than any other call of these years, and no checkpoint can hold a ring. Programs probe it.
+    // Its operations bypass the filter (a ring can make the sockets refused below), it has had more
+    // exploits than any other call in recent years, and CRIU cannot checkpoint a ring. Programs probe it.
     rule("io_uring_setup", Some(425), Some(425), ENOSYS),
     rule("io_uring_enter", Some(426), Some(426), ENOSYS),
     rule("io_uring_register", Some(427), Some(427), ENOSYS),
-    // VM sockets know no network namespace: they reach the hypervisor and other machines on it.
+    // VM sockets are not per network namespace: they reach the hypervisor and other machines on it.
     Rule {
         call: "socket(AF_VSOCK)",
         x86_64: Some(41),
@@ -87,7 +87,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Stopping another thread's page fault at will is half of many kernel exploits.
+/// Delaying another thread's page fault at will is a part of many kernel exploits.
 const USERFAULTFD: Rule = rule("userfaultfd", Some(323), Some(374), ENOSYS);
 
 /// socketcall hides the address family behind a pointer, which no filter can follow, so making
@@ -101,7 +101,7 @@ const SOCKETCALL: Rule = Rule {
     verdict: Verdict::IfFirst(SYS_SOCKET, EPERM),
 };
 
-/// The filter of a guest. Made anew at each start: compiling takes a few microseconds.
+/// The filter of a guest, compiled at each start in a few microseconds.
 pub fn seccomp(config: &Security, arch: Arch) -> Vec<Instruction> {
     let mut rules: Vec<&Rule> = RULES.iter().collect();
     if !config.userfaultfd {
@@ -119,8 +119,8 @@ pub fn seccomp(config: &Security, arch: Arch) -> Vec<Instruction> {
     bpf::compile(&[(ARCH_X86_64, native), (ARCH_I386, compat)], Verdict::Errno(ENOSYS))
 }
 
-/// Puts the calling thread and all that it becomes under the filter; needs `CAP_SYS_ADMIN` in the
-/// guest's user namespace, and works without `no_new_privs`, so that sudo works.
+/// Installs the filter for the calling thread and its children; needs `CAP_SYS_ADMIN` in the guest's
+/// user namespace, and does not set `no_new_privs`, so that sudo works.
 pub fn install(filter: &[Instruction]) -> Result<(), Error> {
     holm_sys::seccomp::install(filter).map_err(Error::Filter)
 }
