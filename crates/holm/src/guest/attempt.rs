@@ -95,7 +95,7 @@ impl<'a> Attempt<'a> {
     /// guest's network namespace some tens of milliseconds later.
     pub fn clean_up(self) {
         let _ = self.cgroup.kill();
-        let _ = net::end(&self.decision.network);
+        let _ = net::clean_up(&self.decision.network);
         let _ = self.cgroup.remove();
     }
 

@@ -76,8 +76,9 @@ pub enum Error {
     Ended(Name),
     /// A guest's monitor was killed before init reported that the guest is ready.
     #[error(
-        "it is not known whether guest {0} is ready: its monitor was killed before init reported it, and the new \
-         one cannot receive the report; the guest keeps running, and `holm restart {0}` starts it with its own monitor"
+        "it is not known whether guest {0} is ready: its monitor was killed before init reported \
+         it, and the new one cannot receive the report; the guest keeps running, and \
+         `holm restart {0}` starts it with its own monitor"
     )]
     ReadinessUnknown(Name),
     /// The guest does not run.

@@ -1,19 +1,18 @@
-//! Addresses and names that follow from an instance number and a context id.
+//! The addresses and names that are computed from an instance number and a context id.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::record::Network;
 
-/// Where a guest's IPv4 default route leads: the host's end of its veth pair, the same in every
-/// guest.
+/// The IPv4 gateway of every guest: the host's end of its veth pair.
 pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
-/// Where a guest's IPv6 default route leads.
+/// The IPv6 gateway of every guest.
 pub const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 /// The highest context id that has addresses.
 pub const ADDRESS_MAX: u32 = 1023;
 
-/// The interface group of guests that reach other guests, in every instance. The ruleset recognises
-/// guests' interfaces by their groups.
+/// The interface group of guests that reach other guests, in every instance. The ruleset matches
+/// guests' interfaces by group.
 pub(super) const GROUP_PEERS: u32 = 0x686f;
 /// The group of guests that neither reach nor are reached by other guests.
 pub(super) const GROUP_ISOLATED: u32 = 0x6861;

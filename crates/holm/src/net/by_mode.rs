@@ -1,4 +1,4 @@
-//! A guest's network by its mode: the one place that knows which mode does what.
+//! Dispatch by mode: the only place that maps a mode to its implementation.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -12,7 +12,7 @@ use super::private::{self, Private};
 use crate::config::{Net, NetMode};
 use crate::record::Network;
 
-fn of(network: &Network) -> &'static dyn Mode {
+fn implementation(network: &Network) -> &'static dyn Mode {
     match network.mode {
         NetMode::Private => &Private,
         NetMode::None => &NoNetwork,
@@ -22,59 +22,58 @@ fn of(network: &Network) -> &'static dyn Mode {
 
 /// Plans a guest's network and checks that its published ports are free.
 ///
-/// `instance` is 1 to 27. Name servers, the uplink's MTU and whether there is IPv6 are taken from
-/// the host as it is now.
+/// `instance` is 1 to 27. Name servers, the uplink's MTU and whether there is IPv6 depend on the
+/// current state of the host.
 pub fn plan(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
     let mut network = addresses(instance, context, net)?;
     network.dns = if net.dns.is_empty() { dns::host_servers() } else { net.dns.clone() };
-    of(&network).complete(&mut network, net)?;
+    implementation(&network).complete(&mut network, net)?;
     Ok(network)
 }
 
-/// Whether the guest has a network namespace of its own; without, it shares the host's.
+/// Whether the guest has its own network namespace; otherwise it shares the host's.
 pub fn has_own_namespace(network: &Network) -> bool {
-    of(network).has_own_namespace()
+    implementation(network).has_own_namespace()
 }
 
-/// Whether a veth pair connects the guest to the host: [`attach`] then needs the guest's network
-/// namespace, and the ruleset protects the pair.
+/// Whether a veth pair connects the guest to the host. The ruleset protects such guests.
 pub fn has_veth(network: &Network) -> bool {
-    of(network).has_veth()
+    implementation(network).has_veth()
 }
 
 /// Makes the host's side of a guest's network; `netns` is the guest's network namespace.
 ///
-/// Called while the guest's init waits. Nothing is left behind when it fails.
+/// Called while the guest's init waits. Undoes itself if it fails.
 pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
-    of(network).attach(network, netns)
+    implementation(network).attach(network, netns)
 }
 
 /// Makes the guest's side of its network.
 ///
 /// The calling thread must be in the guest's network namespace.
 pub fn configure_inside(network: &Network) -> Result<(), Error> {
-    of(network).configure_inside(network)
+    implementation(network).configure_inside(network)
 }
 
 /// Whether the host's side of a guest's network is in this network namespace.
 pub fn is_attached(network: &Network) -> Result<bool, Error> {
-    of(network).is_attached(network)
+    implementation(network).is_attached(network)
 }
 
-/// Removes what [`attach`] made; succeeds when there is nothing.
+/// Removes what [`attach`] has made; succeeds if there is nothing to remove.
 pub fn detach(network: &Network) -> Result<(), Error> {
-    of(network).detach(network)
+    implementation(network).detach(network)
 }
 
-/// Removes what a guest without a run record may have left on the host; succeeds when there is
-/// nothing.
+/// Removes what a guest without a run record may have left on the host; succeeds if there is
+/// nothing to remove.
 pub fn detach_unrecorded(instance: u8, context: u32) -> Result<(), Error> {
     private::detach(instance, context)
 }
 
-/// Removes what does not disappear by itself when the last process of a guest has ended.
-pub fn end(network: &Network) -> Result<(), Error> {
-    of(network).end(network)
+/// Removes what does not disappear by itself when a guest's last process has ended.
+pub fn clean_up(network: &Network) -> Result<(), Error> {
+    implementation(network).clean_up(network)
 }
 
 /// Removes everything that an instance without running guests has on the host.
@@ -82,13 +81,13 @@ pub fn destroy_instance(instance: u8) -> Result<(), Error> {
     private::destroy(instance)
 }
 
-/// The files that tell a guest about its network.
+/// The boot files with a guest's network configuration.
 pub fn files(network: &Network) -> Files {
-    of(network).files(network)
+    implementation(network).files(network)
 }
 
-/// The responder's socket, on which a guest's DHCP, `DHCPv6` and router solicitations arrive;
-/// `None` for a mode without a responder. It offers [`Network::lease`].
+/// The responder's socket, which receives a guest's DHCP and `DHCPv6` requests and router
+/// solicitations; `None` for a mode without a responder. The lease is [`Network::lease`].
 pub fn responder(network: &Network) -> Result<Option<OwnedFd>, Error> {
-    of(network).responder(network)
+    implementation(network).responder(network)
 }

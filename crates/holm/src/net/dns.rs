@@ -1,8 +1,8 @@
 //! The name servers of a guest.
 //!
-//! They are the host's. Where the host's resolver listens on loopback, they are the servers that
-//! systemd-resolved asks; without systemd-resolved it is the gateway's address, from which the
-//! ruleset translates queries to the host's resolver.
+//! By default they are the host's. If the host's resolver listens on loopback, they are the
+//! upstream servers of systemd-resolved; without systemd-resolved, guests query the gateway's
+//! address, and the ruleset translates that to the host's resolver.
 
 use std::fmt::Write;
 use std::fs;
@@ -44,7 +44,8 @@ fn choose(host: &[IpAddr], upstream: &[IpAddr]) -> (Vec<IpAddr>, Option<Ipv4Addr
     (loopback.map(|_| GATEWAY_V4.into()).into_iter().collect(), loopback)
 }
 
-/// A link-local server of the host is not on the guest's link.
+/// Whether an address is link-local. Guests cannot reach such a server, because it is on a link of
+/// the host.
 fn is_link_local(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(v4) => v4.is_link_local(),
@@ -59,12 +60,12 @@ fn current() -> (Vec<IpAddr>, Option<Ipv4Addr>) {
     choose(&host, &upstream)
 }
 
-/// Name servers for a guest that sets none.
+/// The name servers of guests without `net.dns`.
 pub fn host_servers() -> Vec<IpAddr> {
     current().0
 }
 
-/// The host's loopback resolver, if queries of guests have to be translated to it.
+/// The host's loopback resolver, if guests' queries have to be translated to it.
 pub fn loopback_resolver() -> Option<Ipv4Addr> {
     current().1
 }

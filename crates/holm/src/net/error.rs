@@ -1,4 +1,4 @@
-//! What can go wrong with a guest's network.
+//! The errors of this room.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use super::request::Request;
 use crate::record::Network;
 use crate::{Code, Coded, Details};
 
-/// What can go wrong with a guest's network.
+/// An error of a guest's network.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel refused a step.
@@ -42,7 +42,7 @@ pub enum Error {
         /// The guest's address.
         address: IpAddr,
     },
-    /// An address in `net.address` that a guest cannot have.
+    /// An address in `net.address` that no guest can have.
     #[error("net.address: {address} cannot be a guest's address ({why})")]
     BadAddress {
         /// The address.
@@ -50,14 +50,14 @@ pub enum Error {
         /// Why not.
         why: &'static str,
     },
-    /// No address left.
+    /// No address is left.
     #[error(
         "the address pool 10.{second}.0.0/16 of this Holm root is empty (context id {context} of \
          at most {max}); remove a guest that is no longer needed",
         max = super::addresses::ADDRESS_MAX
     )]
     PoolEmpty {
-        /// Second byte of the pool's addresses.
+        /// The second byte of the pool's addresses.
         second: u16,
         /// The context id that has no address.
         context: u32,
@@ -68,7 +68,7 @@ pub enum Error {
          or stop it"
     )]
     PortTaken {
-        /// The port, `8080/tcp`, with the host's address when one was asked for.
+        /// The port, `8080/tcp`, with the host's address if one was given.
         port: String,
         /// Who uses it.
         owner: String,
@@ -92,10 +92,10 @@ pub enum Error {
         /// The address.
         address: IpAddr,
     },
-    /// The alias that holds the published ports is full.
+    /// The published ports do not fit into the interface's alias.
     #[error(
-        "net.publish: {length} bytes of ports do not fit into the {max} that the kernel keeps with \
-         an interface; publish runs of ports (9000-9010:9000) instead of scattered ones",
+        "net.publish: {length} bytes of ports do not fit into the {max} that the kernel stores \
+         with an interface; publish ranges of ports (9000-9010:9000) instead of scattered ones",
         max = super::published::ALIAS_MAX
     )]
     TooManyPorts {
@@ -125,7 +125,7 @@ pub enum Error {
         /// What nft printed.
         message: String,
     },
-    /// The lock around the ruleset.
+    /// The ruleset's lock.
     #[error("cannot lock {}", path.display())]
     Lock {
         /// The lock file.
@@ -143,15 +143,15 @@ pub enum Error {
     },
 }
 
-/// A remedy for refusals with one usual cause.
+/// A remedy, for errors with a usual cause.
 fn hint(errno: Errno) -> &'static str {
     match errno {
         Errno::PERM | Errno::ACCESS => {
             " (CAP_NET_ADMIN over the network namespace is needed: run as root)"
         }
         Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT => {
-            " (this kernel does not support it: `holm doctor` says which feature is missing; \
-             net.mode = \"host\" needs none)"
+            " (this kernel does not support it: `holm doctor` shows the missing feature; \
+             net.mode = \"host\" does not need it)"
         }
         _ => "",
     }
@@ -164,7 +164,7 @@ impl From<Refused> for Error {
 }
 
 impl Error {
-    /// Names the interface, and recognises an address that is in use.
+    /// Adds the interface, and tells an address that is in use apart.
     pub(super) fn attach(network: &Network, refused: Refused) -> Self {
         let Refused { request, errno } = refused;
         let address = match request {
@@ -181,7 +181,7 @@ impl Error {
 
 impl Coded for Error {
     fn details(&self) -> Details {
-        let another_port = "choose another port, or stop what has it";
+        let another_port = "choose another port, or stop what uses it";
         match self {
             Self::Kernel { request, .. } => Details::new(Code::NetworkFailed).object(request),
             Self::Interface { interface, .. } | Self::Responder { interface, .. } => {
@@ -209,7 +209,7 @@ impl Coded for Error {
             }
             Self::TooManyPorts { .. } => Details::new(Code::TooManyPorts)
                 .object("net.publish")
-                .remedy("publish runs of ports (9000-9010:9000)"),
+                .remedy("publish ranges of ports (9000-9010:9000)"),
             Self::Setting { path, .. } | Self::Lock { path, .. } => {
                 Details::new(Code::SystemError).object(path.display())
             }

@@ -1,4 +1,4 @@
-//! Interfaces: finding them, removing them, switching them on.
+//! Interfaces: finding them, removing them, bringing them up.
 
 use rustix::io::Errno;
 
@@ -10,7 +10,7 @@ use super::uapi::{
     RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK,
 };
 
-/// A link as a dump shows it.
+/// An interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     /// Its name.
@@ -20,7 +20,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// The link that a message is about.
+    /// Parses the kernel's message about an interface.
     pub fn parse(kind: u16, payload: &[u8]) -> Option<Self> {
         let attributes = payload.get(16..).filter(|_| kind == RTM_NEWLINK)?;
         let name = text(find(attributes, IFLA_IFNAME)?)?.to_owned();
@@ -43,13 +43,13 @@ pub fn header(index: u32, flags: u32) -> [u8; 16] {
     header
 }
 
-/// Switches on the loopback interface of the current network namespace.
+/// Brings up the loopback interface of the current network namespace.
 pub fn loopback_up(batch: &mut Batch) {
     // The loopback interface of every namespace has index 1.
-    batch.message(Request::SwitchOnLoopback, RTM_SETLINK, 0, &header(1, IFF_UP));
+    batch.message(Request::BringUpLoopback, RTM_SETLINK, 0, &header(1, IFF_UP));
 }
 
-/// Removes a link by name; `false` when there was none.
+/// Removes an interface by name; `false` if there was none.
 pub fn remove(socket: &Socket, name: &str) -> Result<bool, Refused> {
     let mut batch = Batch::default();
     batch.message(Request::RemoveHostEnd, RTM_DELLINK, 0, &header(0, 0)).text(IFLA_IFNAME, name);
@@ -60,7 +60,7 @@ pub fn remove(socket: &Socket, name: &str) -> Result<bool, Refused> {
     }
 }
 
-/// Clears a link's alias, if the link is there.
+/// Clears an interface's alias, if the interface exists.
 pub fn clear_alias(socket: &Socket, name: &str) -> Result<(), Refused> {
     let mut batch = Batch::default();
     batch
@@ -75,7 +75,7 @@ pub fn clear_alias(socket: &Socket, name: &str) -> Result<(), Refused> {
 
 const SKIP_STATISTICS: u32 = 1 << 3;
 
-/// One link by name, `None` when there is none.
+/// Finds an interface by name.
 pub fn get(socket: &Socket, name: &str) -> Result<Option<Link>, Refused> {
     let mut batch = Batch::default();
     batch
@@ -90,7 +90,7 @@ pub fn get(socket: &Socket, name: &str) -> Result<Option<Link>, Refused> {
     }
 }
 
-/// All veth links of this network namespace.
+/// All veth interfaces of this network namespace.
 pub fn all(socket: &Socket) -> Result<Vec<Link>, Refused> {
     let mut batch = Batch::default();
     batch
@@ -104,7 +104,7 @@ pub fn all(socket: &Socket) -> Result<Vec<Link>, Refused> {
     Ok(links)
 }
 
-/// MTU of a link, bytes.
+/// The MTU of an interface in bytes.
 pub fn mtu(socket: &Socket, index: u32) -> Result<Option<u32>, Refused> {
     let mut batch = Batch::default();
     batch

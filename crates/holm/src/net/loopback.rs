@@ -2,7 +2,7 @@
 
 use super::{link, netlink};
 
-/// Switches on loopback in the calling thread's network namespace.
+/// Brings up the loopback interface of the calling thread's network namespace.
 pub fn loopback_up() -> rustix::io::Result<()> {
     let mut batch = netlink::Batch::default();
     link::loopback_up(&mut batch);

@@ -1,9 +1,9 @@
 //! A guest's network, by `net.mode`.
 //!
-//! Everything acts on the network namespace of the calling thread. [`mode`] is the trait that a
-//! mode implements, [`private`], [`none`] and [`host`] are the modes, and [`by_mode`] chooses one.
-//! The other files are for all modes: netlink, links and routes, name servers, published ports,
-//! errors.
+//! All functions act on the network namespace of the calling thread. [`mode`] is the trait that
+//! each mode implements; [`private`], [`none`] and [`host`] are the modes, and [`by_mode`]
+//! dispatches to them. The other files are shared by all modes: netlink, interfaces and routes,
+//! name servers, published ports, errors.
 
 mod addresses;
 mod by_mode;
@@ -27,7 +27,7 @@ mod uapi;
 
 pub use addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6};
 pub use by_mode::{
-    attach, configure_inside, destroy_instance, detach, detach_unrecorded, end, files,
+    attach, clean_up, configure_inside, destroy_instance, detach, detach_unrecorded, files,
     has_own_namespace, has_veth, is_attached, plan, responder,
 };
 pub use error::Error;

@@ -1,4 +1,4 @@
-//! What each mode of `net.mode` has to decide.
+//! The trait that each mode of `net.mode` implements.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -7,24 +7,24 @@ use super::error::Error;
 use crate::config::Net;
 use crate::record::Network;
 
-/// What one mode does for a guest at each point of its run. The default is to do nothing.
+/// What a mode does at each point of a guest's run. The default is to do nothing.
 pub trait Mode {
-    /// Whether the guest has a network namespace of its own; without, it shares the host's.
+    /// Whether the guest has its own network namespace; otherwise it shares the host's.
     fn has_own_namespace(&self) -> bool {
         true
     }
 
-    /// Whether a veth pair connects the guest to the host, which the ruleset protects.
+    /// Whether a veth pair connects the guest to the host. The ruleset protects such guests.
     fn has_veth(&self) -> bool {
         false
     }
 
-    /// Completes a plan with what depends on the host, and checks it.
+    /// Completes a plan by what depends on the host, and checks it.
     fn complete(&self, _network: &mut Network, _settings: &Net) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Makes the host's side, while the guest's init waits; nothing is left behind when it fails.
+    /// Makes the host's side, while the guest's init waits. Undoes itself if it fails.
     fn attach(&self, _network: &Network, _netns: BorrowedFd<'_>) -> Result<(), Error> {
         Ok(())
     }
@@ -45,22 +45,23 @@ pub trait Mode {
     }
 
     /// Removes what does not disappear by itself when the guest's last process has ended.
-    fn end(&self, _network: &Network) -> Result<(), Error> {
+    fn clean_up(&self, _network: &Network) -> Result<(), Error> {
         Ok(())
     }
 
-    /// The files that tell the guest about its network.
+    /// The boot files with the guest's network configuration.
     fn files(&self, network: &Network) -> Files {
         Files { resolv_conf: Some(dns::render(&network.dns)), networkd: None }
     }
 
-    /// The responder's socket, on which the guest's DHCP, `DHCPv6` and router solicitations arrive.
+    /// The responder's socket, which receives the guest's DHCP and `DHCPv6` requests and router
+    /// solicitations.
     fn responder(&self, _network: &Network) -> Result<Option<OwnedFd>, Error> {
         Ok(None)
     }
 }
 
-/// Files that tell a guest about its network, written at each start.
+/// Boot files with a guest's network configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
     /// Text of /etc/resolv.conf.

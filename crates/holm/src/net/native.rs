@@ -1,11 +1,10 @@
-//! The place of `net.mode = "native"`, which is not implemented: the host's network stack at native
-//! speed, with addresses that belong to the guest.
+//! The place of `net.mode = "native"`, which is not implemented yet: the host's network stack at
+//! native speed, with addresses that belong to the guest.
 //!
-//! guest.toml refuses it: [`NetMode`](crate::config::NetMode) has no variant for it, so nothing
-//! here can be reached, and the keys that come with it (`net.ports`, `net.reserve`, `net.share`,
-//! `net.cap`) are among the planned ones, which are refused by name. The mode will be an
-//! implementation of [`Mode`](super::mode::Mode), chosen in [`by_mode`](super::by_mode), whose
-//! programs [`holm_sys::bpf`] loads.
+//! guest.toml refuses it: [`NetMode`](crate::config::NetMode) has no such variant, and the keys
+//! that come with it (`net.ports`, `net.reserve`, `net.share`, `net.cap`) are planned keys, which
+//! are refused by name. The mode will implement [`Mode`](super::mode::Mode), be chosen in
+//! [`by_mode`](super::by_mode), and have its programs loaded by [`holm_sys::bpf`].
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! `net.mode = "none"`: a network namespace with nothing but loopback.
+//! `net.mode = "none"`: a network namespace that has only loopback.
 
 use super::mode::{Files, Mode};
 use crate::record::Network;

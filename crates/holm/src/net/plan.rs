@@ -1,4 +1,4 @@
-//! From a guest's `net.*` keys and context id to its addresses.
+//! Planning: a guest's addresses, from its `net.*` keys and context id.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,11 +7,11 @@ use super::error::Error;
 use crate::config::Net;
 use crate::record::Network;
 
-/// MTU without an uplink, bytes.
+/// The MTU without an uplink, in bytes.
 pub const MTU_DEFAULT: u32 = 1500;
 
-/// The part of a plan that is the same in every mode and asks the host nothing; no published ports
-/// yet.
+/// The part of a plan that is the same in every mode and does not depend on the host. It has no
+/// published ports yet.
 pub fn addresses(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
     if context == 0 || context > ADDRESS_MAX {
         return Err(Error::PoolEmpty { second: 96 + u16::from(instance), context });
@@ -43,7 +43,7 @@ pub fn addresses(instance: u8, context: u32, net: &Net) -> Result<Network, Error
     Ok(network)
 }
 
-/// Why no guest can have an address.
+/// The reason why no guest can have an address.
 fn unusable(address: IpAddr) -> Option<&'static str> {
     let link_local = match address {
         IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast(),

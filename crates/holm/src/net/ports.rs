@@ -1,4 +1,4 @@
-//! Whether published ports are free, and who uses them if they are not.
+//! Checking that published ports are free, and finding out who uses them if they are not.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,8 +16,8 @@ use crate::config::{Proto, Publish};
 use crate::record::Network;
 use crate::record::ports::{encode, proto_name};
 
-/// Fails when a published port is taken: twice by the guest itself, by another guest of any Holm
-/// root, or by a process.
+/// Fails if a published port is taken: by the guest itself, which publishes it twice, by another
+/// guest of any Holm root, or by a process.
 pub fn check(socket: &Socket, network: &Network) -> Result<(), Error> {
     if network.publish.is_empty() {
         return Ok(());
@@ -49,13 +49,13 @@ fn name(port: &Publish) -> String {
     encode(std::slice::from_ref(port)).replace(&format!(":{}/", port.guest_port), "/")
 }
 
-/// Instance and context id in the name of a guest's interface.
+/// The instance and the context id in the name of a guest's interface.
 fn guest_of(interface: &str) -> Option<(u8, u32)> {
     let (instance, context) = interface.strip_prefix('h')?.split_once('-')?;
     Some((instance.parse().ok()?, context.parse().ok()?))
 }
 
-/// Describes the guest with a context id, by its name where its Holm root is known.
+/// Describes the guest with a context id; by its name if its Holm root is known.
 fn describe_guest(instance: u8, context: u32) -> String {
     let root = format!("/run/holm/instances/{instance}");
     let holm_root = fs::read_link(&root)
@@ -99,7 +99,7 @@ fn try_bind(address: IpAddr, port: &Publish) -> Result<(), Errno> {
     };
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(protocol))?;
     if port.proto == Proto::Tcp {
-        // Connections in TIME_WAIT are no obstacle, listeners are.
+        // Only listeners are in the way, not connections in TIME_WAIT.
         sockopt::set_socket_reuseaddr(&socket, true)?;
     }
     if address.is_ipv6() {
@@ -108,7 +108,8 @@ fn try_bind(address: IpAddr, port: &Publish) -> Result<(), Errno> {
     bind(&socket, &SocketAddr::new(address, port.host_port))
 }
 
-/// The process that uses a port, "nginx (pid 12)"; looked for only when a start has failed already.
+/// The process that uses a port, as "nginx (pid 12)". The search is slow, and done only after a
+/// start has failed.
 fn owner(port: &Publish) -> Option<String> {
     let protocol = proto_name(port.proto);
     let inodes: Vec<String> = [protocol.to_owned(), format!("{protocol}6")]
@@ -135,7 +136,7 @@ fn owner(port: &Publish) -> Option<String> {
     None
 }
 
-/// Inodes of the sockets in a table of /proc/net that use a port.
+/// The inodes of the sockets in a table of /proc/net that use a port.
 fn inodes(table: &str, port: &Publish) -> Vec<String> {
     const LISTEN: &str = "0A";
     let wanted = format!("{:04X}", port.host_port);

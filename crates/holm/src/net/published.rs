@@ -1,7 +1,7 @@
-//! Published ports on a guest's interface.
+//! Published ports, as they are stored on a guest's interface.
 //!
-//! A guest's ports are kept in the alias of its interface on the host: there they live exactly as
-//! long as the interface, survive a wiped /run and a flushed ruleset, and `ip link` shows them.
+//! They are in the alias of the interface on the host. There they exist exactly as long as the
+//! interface, survive a wiped /run and a flushed ruleset, and are shown by `ip link`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,7 +12,7 @@ use crate::record::ports::{decode, encode};
 /// The longest alias that the kernel stores, in bytes.
 pub const ALIAS_MAX: usize = 255;
 
-/// A guest's addresses and published ports, as its interface's alias on the host keeps them.
+/// A guest's addresses and published ports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Published {
     pub v4: Option<Ipv4Addr>,
@@ -25,7 +25,7 @@ impl Published {
         Self { v4: Some(network.guest_v4), v6: network.guest_v6, ports: network.publish.clone() }
     }
 
-    /// The alias; empty without ports.
+    /// The alias that stores them; empty without ports.
     pub fn alias(&self) -> String {
         if self.ports.is_empty() {
             return String::new();
@@ -35,7 +35,7 @@ impl Published {
         parts.join(" ")
     }
 
-    /// Reads an alias; anything else in it is skipped, since anybody may set an alias.
+    /// Parses an alias. Skips everything else in it, because other programs may set aliases too.
     pub fn parse(alias: &str) -> Self {
         let mut published = Self { ports: decode(alias), ..Self::default() };
         for part in alias.split(' ') {
@@ -54,8 +54,8 @@ impl Published {
     }
 }
 
-/// Whether two published ports conflict: one without a host address takes its port on every
-/// address.
+/// Whether two published ports conflict. One without a host address takes its port on all
+/// addresses.
 pub fn overlap(one: &Publish, other: &Publish) -> bool {
     one.proto == other.proto
         && one.host_port == other.host_port

@@ -1,22 +1,22 @@
-//! What the kernel is asked to do.
+//! Requests to the kernel, as errors name them.
 
 use std::fmt;
 
-/// What a message asks of the kernel; an error says "{request} failed".
+/// What a message requests of the kernel. Errors read "{request} failed".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the text of each says it")]
 pub enum Request {
     Exchange,
     CreatePair,
     SetUpHostEnd,
-    SwitchOnHostEnd,
+    BringUpHostEnd,
     AddGatewayV4,
     RouteGuestV4,
     AddGatewayV6,
     RouteGuestV6,
-    SwitchOnLoopback,
+    BringUpLoopback,
     SetUpEth0,
-    SwitchOnEth0,
+    BringUpEth0,
     AddGuestV4,
     RouteGatewayV4,
     DefaultRouteV4,
@@ -42,17 +42,17 @@ pub enum Request {
 impl Request {
     fn text(self) -> &'static str {
         match self {
-            Self::Exchange => "talking to the kernel over netlink",
-            Self::CreatePair => "making the interface pair",
-            Self::SetUpHostEnd => "setting up the host's interface",
-            Self::SwitchOnHostEnd => "switching on the host's interface",
+            Self::Exchange => "sending a netlink request",
+            Self::CreatePair => "creating the veth pair",
+            Self::SetUpHostEnd => "configuring the host's interface",
+            Self::BringUpHostEnd => "bringing up the host's interface",
             Self::AddGatewayV4 => "setting the gateway's IPv4 address",
             Self::RouteGuestV4 => "routing the guest's IPv4 address",
             Self::AddGatewayV6 => "setting the gateway's IPv6 address",
             Self::RouteGuestV6 => "routing the guest's IPv6 address",
-            Self::SwitchOnLoopback => "switching on the loopback interface",
-            Self::SetUpEth0 => "setting up eth0",
-            Self::SwitchOnEth0 => "switching on eth0",
+            Self::BringUpLoopback => "bringing up the loopback interface",
+            Self::SetUpEth0 => "configuring eth0",
+            Self::BringUpEth0 => "bringing up eth0",
             Self::AddGuestV4 => "setting eth0's IPv4 address",
             Self::RouteGatewayV4 => "routing to the IPv4 gateway",
             Self::DefaultRouteV4 => "setting the IPv4 default route",
@@ -60,11 +60,11 @@ impl Request {
             Self::AddGuestV6 => "setting eth0's IPv6 address",
             Self::DefaultRouteV6 => "setting the IPv6 default route",
             Self::RemoveHostEnd => "removing the host's interface",
-            Self::ClearAlias => "clearing the host's interface's alias",
+            Self::ClearAlias => "clearing the alias of the host's interface",
             Self::FindLink => "looking for an interface",
             Self::ListLinks => "listing interfaces",
-            Self::FindUplink => "asking for the uplink",
-            Self::ReadUplinkMtu => "asking for the uplink's MTU",
+            Self::FindUplink => "looking for the uplink",
+            Self::ReadUplinkMtu => "reading the uplink's MTU",
             Self::FindTable => "looking for the nftables table",
             Self::DeleteTable => "deleting the nftables table",
             Self::OpenTransaction => "opening a transaction",

@@ -1,4 +1,4 @@
-//! Addresses and routes: the messages that set them, and the way to the outside.
+//! Addresses and routes: the messages that add them, and the route to the outside.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -24,7 +24,8 @@ fn full_length(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// Adds an address to a link, without duplicate address detection: nobody else is on the link.
+/// Adds an address to an interface, without duplicate address detection: the link has no other
+/// hosts.
 pub fn add_address(batch: &mut Batch, request: Request, index: u32, address: IpAddr, prefix: u8) {
     const IFA_ADDRESS: u16 = 1;
     const IFA_LOCAL: u16 = 2;
@@ -42,8 +43,8 @@ pub fn add_address(batch: &mut Batch, request: Request, index: u32, address: IpA
         .attr(IFA_ADDRESS, &octets);
 }
 
-/// Adds a route through a link: to one address directly, or (`to` is `None`) to everything by
-/// `gateway`.
+/// Adds a route through an interface: to one address on the link, or, if `to` is `None`, the
+/// default route by `gateway`.
 pub fn add_route(
     batch: &mut Batch,
     request: Request,
@@ -76,10 +77,10 @@ pub fn add_route(
     }
 }
 
-/// MTU of the interface that leads outside, bytes; `None` without a route there.
+/// The MTU in bytes of the interface that leads outside; `None` without such a route.
 pub fn uplink_mtu(socket: &Socket) -> Result<Option<u32>, Refused> {
-    // A root name server of each family, which no private route covers; only the routing table is
-    // asked, nothing is sent.
+    // A root name server of each family, which no private route covers. This only queries the
+    // routing table and sends nothing.
     const OUTSIDE: [IpAddr; 2] = [
         IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)),
         IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30)),
@@ -92,7 +93,7 @@ pub fn uplink_mtu(socket: &Socket) -> Result<Option<u32>, Refused> {
     Ok(None)
 }
 
-/// Index of the interface that packets to an address leave by; `None` without a route.
+/// The index of the interface through which packets to an address leave; `None` without a route.
 fn route_to(socket: &Socket, address: IpAddr) -> Result<Option<u32>, Refused> {
     const RTA_DST: u16 = 1;
     const RTA_OIF: u16 = 4;

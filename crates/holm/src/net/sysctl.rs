@@ -1,4 +1,4 @@
-//! Kernel settings of a network namespace, below /proc/sys/net.
+//! Sysctls of a network namespace, below /proc/sys/net.
 
 use std::fs;
 use std::path::Path;
@@ -7,14 +7,14 @@ use super::error::Error;
 
 const PING: &str = "/proc/sys/net/ipv4/ping_group_range";
 
-/// Reads a setting.
+/// Reads a sysctl.
 pub fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path)
         .map(|text| text.trim_end().to_owned())
         .map_err(|source| Error::Setting { what: "read", path: path.to_owned(), source })
 }
 
-/// Writes a setting.
+/// Writes a sysctl.
 pub fn write(path: &Path, value: &str) -> Result<(), Error> {
     fs::write(path, value).map_err(|source| Error::Setting {
         what: "write",
@@ -23,10 +23,10 @@ pub fn write(path: &Path, value: &str) -> Result<(), Error> {
     })
 }
 
-/// Sets `net.ipv4.ping_group_range` in the current network namespace to `count` groups from the
-/// host's number `first` on. Distributions depend on it (ping of Debian 13 has no capability of its
-/// own), but what they set at boot names groups that a guest does not have, which the kernel
-/// refuses. Failing is no error: guest root can ping in any case.
+/// Sets `net.ipv4.ping_group_range` in the current network namespace to `count` groups from `first`
+/// (a gid of the host) on. Distributions depend on this sysctl (ping of Debian 13 has no capability
+/// of its own), but the range that they set at boot includes groups that a guest does not have, so
+/// the kernel refuses it. Errors are ignored: guest root can ping in any case.
 pub fn set_ping_group_range(first: u32, count: u32) {
     let _ = fs::write(PING, format!("{first} {}", first + (count - 1)));
 }

@@ -1,4 +1,4 @@
-//! Numbers of the kernel's interface for links, addresses and routes (`rtnetlink.h`, `if_link.h`).
+//! The kernel's constants for interfaces, addresses and routes (`rtnetlink.h`, `if_link.h`).
 
 pub const RTM_NEWLINK: u16 = 16;
 pub const RTM_DELLINK: u16 = 17;

@@ -75,7 +75,7 @@ pub fn remove_unrecorded(guest: &LockedGuest<'_>, cgroup: GuestCgroup) -> Result
 fn end_processes_and_network(run: &RunningGuest) -> Result<()> {
     run.cgroup.kill()?;
     step::done("cleanup-killed");
-    net::end(&run.record.network)?;
+    net::clean_up(&run.record.network)?;
     step::done("cleanup-network");
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Just enough netlink: several requests in one `send`, one acknowledgement for all of them.
+//! Netlink: several requests in one `send`, with one acknowledgement for all of them.
 //!
-//! The kernel processes every message of a datagram in order and reports each that failed, whether
-//! it asked for an acknowledgement or not. So only the last one asks, and a start takes two system
-//! calls for a dozen requests.
+//! The kernel processes the messages of a datagram in order and reports each one that fails,
+//! whether it requested an acknowledgement or not. So only the last one requests it, and a start
+//! takes two system calls for a dozen requests.
 
 mod read;
 mod socket;

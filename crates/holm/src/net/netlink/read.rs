@@ -9,15 +9,14 @@ use super::write::HEADER;
 pub struct Message<'a> {
     /// Its type.
     pub kind: u16,
-    /// The number that its request had.
+    /// The sequence number of its request.
     pub sequence: u32,
-    /// What comes after the header.
+    /// The bytes after the header.
     pub payload: &'a [u8],
 }
 
 impl Message<'_> {
-    /// The kernel's refusal, in a message of type `NLMSG_ERROR`.
-    /// The error that it reports; an acknowledgement reports none.
+    /// The error in a message of type `NLMSG_ERROR`; an acknowledgement has none.
     pub fn error(&self) -> Option<Errno> {
         let code = i32::from_ne_bytes(self.payload.get(..4)?.try_into().ok()?);
         match code {
@@ -49,8 +48,8 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// The attributes of a message after its family header, or inside another attribute: type without
-/// flags, and value.
+/// The attributes of a message, after its family header, or inside another attribute. Yields types
+/// without flags, and values.
 #[derive(Debug)]
 pub struct Attributes<'a>(pub &'a [u8]);
 
@@ -66,12 +65,12 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-/// The attribute of a type, if the message has it.
+/// The value of the first attribute of a type.
 pub fn find(attributes: &[u8], kind: u16) -> Option<&[u8]> {
     Attributes(attributes).find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
 
-/// A 32-bit number of the host's byte order.
+/// A 32-bit number in the host's byte order.
 pub fn number(value: &[u8]) -> Option<u32> {
     value.get(..4)?.try_into().ok().map(u32::from_ne_bytes)
 }

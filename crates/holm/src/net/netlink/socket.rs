@@ -1,4 +1,4 @@
-//! Sending messages, and waiting until the kernel has processed them.
+//! Sending messages, and receiving replies.
 
 use std::os::fd::OwnedFd;
 
@@ -15,10 +15,10 @@ use crate::net::request::Request;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 
-/// A message that the kernel refused.
+/// A request that the kernel refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// What the message asked for.
+    /// The request.
     pub request: Request,
     /// The kernel's error.
     pub errno: Errno,
@@ -51,8 +51,8 @@ impl Socket {
             .map_err(Refused::io)
     }
 
-    /// Sends a batch whose message `last` (counted from 0) is acknowledged, and waits for that. The
-    /// first refusal wins.
+    /// Sends a batch whose message `last` (counted from 0) requests an acknowledgement, and waits
+    /// for that. Returns the error of the first message that failed.
     fn transact(&self, batch: &Batch, last: u32) -> Result<(), Refused> {
         send(&self.0, batch.bytes(), SendFlags::empty()).map_err(Refused::io)?;
         let mut refused: Option<(u32, Errno)> = None;
@@ -84,7 +84,7 @@ impl Socket {
         self.transact(batch, last)
     }
 
-    /// Sends an nftables transaction: all of `batch` happens or nothing does.
+    /// Sends an nftables transaction: the kernel applies all of the batch or nothing.
     pub fn commit(&self, fill: impl FnOnce(&mut Batch)) -> Result<(), Refused> {
         // nfgenmsg: any family, version 0, the subsystem (nftables, 10) in network order.
         const SUBSYSTEM: [u8; 4] = [0, 0, 0, 10];
@@ -96,7 +96,7 @@ impl Socket {
         self.transact(&batch, last)
     }
 
-    /// Sends a batch of one request and hands every message of the reply to `each`.
+    /// Sends a batch of one request, and calls `each` with every message of the reply.
     pub fn ask(&self, batch: &Batch, mut each: impl FnMut(u16, &[u8])) -> Result<(), Refused> {
         send(&self.0, batch.bytes(), SendFlags::empty()).map_err(Refused::io)?;
         let mut buffer = vec![0u8; 32768];

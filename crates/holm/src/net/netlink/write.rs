@@ -20,7 +20,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Begins a message of a type with a family header; `request` names it in errors.
+    /// Begins a message of a type, with a family header; `request` is its name in errors.
     pub fn message(&mut self, request: Request, kind: u16, flags: u16, header: &[u8]) -> &mut Self {
         self.start = self.bytes.len();
         let sequence = u32::try_from(self.requests.len()).unwrap_or(u32::MAX);
@@ -50,17 +50,17 @@ impl Batch {
         self.raw(value)
     }
 
-    /// Appends an attribute that holds a 32-bit number of the host's byte order.
+    /// Appends an attribute with a 32-bit number in the host's byte order.
     pub fn number(&mut self, kind: u16, value: u32) -> &mut Self {
         self.attr(kind, &value.to_ne_bytes())
     }
 
-    /// Appends an attribute that holds text with its closing NUL.
+    /// Appends an attribute with NUL-terminated text.
     pub fn text(&mut self, kind: u16, value: &str) -> &mut Self {
         self.attr(kind, &[value.as_bytes(), b"\0"].concat())
     }
 
-    /// Appends an attribute that holds what `inner` appends.
+    /// Appends an attribute that contains what `inner` appends.
     pub fn nest(&mut self, kind: u16, inner: impl FnOnce(&mut Self)) -> &mut Self {
         let start = self.bytes.len();
         self.attr(kind | NESTED, &[]);
@@ -71,23 +71,23 @@ impl Batch {
         self
     }
 
-    /// Asks for an acknowledgement of the message begun last; returns its number, counted from 0.
+    /// Requests an acknowledgement of the last message. Returns its number, counted from 0.
     pub fn acknowledge(&mut self) -> u32 {
         self.bytes[self.start + 6] |= ACK.to_ne_bytes()[0];
         u32::try_from(self.requests.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// All messages as the kernel reads them.
+    /// All messages, as bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Whether the first message asks for a list, which several datagrams answer.
+    /// Whether the first message requests a dump, to which the reply may take several datagrams.
     pub fn is_dump(&self) -> bool {
         u16::from_ne_bytes([self.bytes[6], self.bytes[7]]) & DUMP == DUMP
     }
 
-    /// What the message of a number asks for.
+    /// The request with a sequence number.
     pub fn request(&self, sequence: u32) -> Request {
         let request = usize::try_from(sequence).ok().and_then(|at| self.requests.get(at));
         request.copied().unwrap_or(Request::Exchange)

@@ -1,4 +1,4 @@
-//! The host's side of private guests: of one guest, and of an instance.
+//! The host's side of private networks.
 
 use std::os::fd::BorrowedFd;
 
@@ -8,18 +8,18 @@ use crate::net::error::Error;
 use crate::net::{dns, link, netlink};
 use crate::record::Network;
 
-/// Makes the veth pair, with `eth0` in `netns`, and routes, ruleset and published ports.
+/// Makes the veth pair, with `eth0` in `netns`, and the routes, ruleset and published ports.
 ///
-/// Called while the guest's init waits. Nothing is left behind when it fails.
+/// Called while the guest's init waits. Undoes itself if it fails.
 pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
     forwarding::enable()?;
     let socket = netlink::Socket::route().map_err(|refused| Error::attach(network, refused))?;
     let resolver = dns::loopback_resolver();
-    // Only these two need packets between the guest and 127.0.0.0/8 of the host; see `ruleset`.
+    // Only these two need packets between the guest and the host's 127.0.0.0/8; see `ruleset`.
     let route_localnet = !network.publish.is_empty() || resolver.is_some();
     let made = match veth::create(&socket, network, netns, route_localnet) {
-        // The interface of a guest that ended without being detached has the same name and index.
-        // It may disappear by itself at this moment.
+        // A guest that ended without being detached may have left an interface of the same name
+        // and index, which may just be disappearing by itself.
         Err(refused) if refused.is_in_use() => {
             link::remove(&socket, &network.host_if)?;
             veth::create(&socket, network, netns, route_localnet)
@@ -34,7 +34,7 @@ pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
         })
 }
 
-/// Sets addresses and routes of `eth0`.
+/// Configures `eth0`.
 ///
 /// The calling thread must be in the guest's network namespace.
 pub fn configure_inside(network: &Network) -> Result<(), Error> {
@@ -44,7 +44,7 @@ pub fn configure_inside(network: &Network) -> Result<(), Error> {
     Ok(netlink::Socket::route()?.execute(&mut batch)?)
 }
 
-/// Removes what [`attach`] made for a context of an instance; succeeds when there is nothing.
+/// Removes what [`attach`] has made for a context id; succeeds if there is nothing to remove.
 pub fn detach(instance: u8, context: u32) -> Result<(), Error> {
     let name = host_interface(instance, context);
     let socket = netlink::Socket::route()?;
@@ -52,7 +52,7 @@ pub fn detach(instance: u8, context: u32) -> Result<(), Error> {
     if found.is_some() {
         link::remove(&socket, &name)?;
     }
-    // An interface that disappeared with its guest no longer tells whether there were ports.
+    // Without the interface it is not known whether there were published ports.
     if found.is_none_or(|link| !link.alias.is_empty()) {
         elements::remove_stale(&socket, instance)?;
     }
@@ -61,8 +61,8 @@ pub fn detach(instance: u8, context: u32) -> Result<(), Error> {
 
 /// Removes the published ports of a guest whose processes have all ended.
 ///
-/// The interface disappears with the guest's network namespace a little later; removing it here
-/// would wait for that, 30 to 50 milliseconds. If something keeps the namespace, the next
+/// The interface disappears with the guest's network namespace 30 to 50 milliseconds later;
+/// removing it here would wait for that. If something keeps the namespace alive, the next
 /// [`attach`] or [`detach`] removes the interface.
 pub fn unpublish(network: &Network) -> Result<(), Error> {
     if network.publish.is_empty() {
@@ -73,8 +73,7 @@ pub fn unpublish(network: &Network) -> Result<(), Error> {
     elements::remove_stale(&socket, network.instance)
 }
 
-/// Removes what an instance without running guests has on the host: leftover interfaces, and the
-/// ruleset.
+/// Removes the leftover interfaces and the ruleset of an instance without running guests.
 pub fn destroy(instance: u8) -> Result<(), Error> {
     let socket = netlink::Socket::route()?;
     for context in leftovers(instance)? {
@@ -83,15 +82,15 @@ pub fn destroy(instance: u8) -> Result<(), Error> {
     table::delete(instance)
 }
 
-/// Whether the ruleset of an instance is there.
+/// Whether the ruleset of an instance is loaded.
 pub fn has_ruleset(instance: u8) -> Result<bool, Error> {
-    table::is_there(instance)
+    table::exists(instance)
 }
 
-/// Makes the ruleset of an instance, with the published ports of its guests, if it is missing;
-/// returns whether it was.
+/// Loads the ruleset of an instance, with the published ports of its guests, if it is missing.
+/// Returns whether it was.
 pub fn restore_ruleset(instance: u8) -> Result<bool, Error> {
-    if table::is_there(instance)? {
+    if table::exists(instance)? {
         return Ok(false);
     }
     table::ensure(&netlink::Socket::route()?, instance, dns::loopback_resolver())?;
@@ -103,7 +102,7 @@ pub fn is_attached(network: &Network) -> Result<bool, Error> {
     Ok(link::get(&netlink::Socket::route()?, &network.host_if)?.is_some())
 }
 
-/// Context ids of an instance that have an interface on this host.
+/// The context ids of an instance that have an interface on this host.
 pub fn leftovers(instance: u8) -> Result<Vec<u32>, Error> {
     let prefix = host_prefix(instance);
     let links = link::all(&netlink::Socket::route()?)?;

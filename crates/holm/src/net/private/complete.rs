@@ -8,10 +8,10 @@ use super::super::{ports, route};
 use crate::config::Net;
 use crate::record::Network;
 
-/// Below this there is no IPv6 (RFC 8200), bytes.
+/// The smallest MTU with IPv6 (RFC 8200), in bytes.
 const MTU_MIN: u32 = 1280;
 
-/// Adds MTU and published ports to a plan, and checks that the ports are free.
+/// Adds the MTU and the published ports to a plan, and checks that the ports are free.
 pub fn complete(network: &mut Network, net: &Net) -> Result<(), Error> {
     network.publish.clone_from(&net.publish);
     let socket = Socket::route()?;

@@ -1,4 +1,4 @@
-//! Published ports in an instance's nftables table: the elements of its maps and sets.
+//! The elements of the maps and sets in an instance's nftables table: published ports.
 
 use std::net::IpAddr;
 
@@ -41,8 +41,8 @@ pub fn publish(route: &Socket, network: &Network) -> Result<(), Error> {
     let netfilter = Socket::netfilter()?;
     let elements = Published::of(network).elements();
     match add(&netfilter, network.instance, &elements) {
-        // Left by a guest that ended without being detached: `ports::check` has seen that no
-        // running guest publishes it.
+        // Left by a guest that ended without being detached: `ports::check` has made sure that no
+        // running guest publishes the port.
         Err(Error::Kernel { errno: Errno::EXIST, .. }) => {
             remove_stale(route, network.instance)?;
             add(&netfilter, network.instance, &elements)
@@ -51,10 +51,10 @@ pub fn publish(route: &Socket, network: &Network) -> Result<(), Error> {
     }
 }
 
-/// Removes the elements that no interface of a guest asks for any more.
+/// Removes the elements that belong to no guest's interface any more.
 pub fn remove_stale(route: &Socket, instance: u8) -> Result<(), Error> {
     let netfilter = Socket::netfilter()?;
-    // Every guest with published ports is in this set; usually there is none.
+    // Every guest with published ports is in this set, and usually there are none.
     if elements(&netfilter, instance, "self_4")?.is_empty() {
         return Ok(());
     }
@@ -62,15 +62,14 @@ pub fn remove_stale(route: &Socket, instance: u8) -> Result<(), Error> {
     for set in SETS {
         present.extend(elements(&netfilter, instance, set)?);
     }
-    // Read after the elements: a guest that is being attached has its interface before its
-    // elements.
+    // Read after the elements, because `attach` makes the interface before the elements.
     let wanted = wanted(route, instance)?;
     for element in present.iter().filter(|element| !wanted.contains(element)) {
         let deleted = netfilter.commit(|batch| {
             element.message(batch, Request::UnpublishPort, DELSETELEM, instance, false);
         });
         match deleted {
-            // Another command removed it at the same time.
+            // Another command has removed it at the same time.
             Err(refused) if refused.errno != Errno::NOENT => return Err(refused.into()),
             _ => {}
         }
@@ -78,14 +77,14 @@ pub fn remove_stale(route: &Socket, instance: u8) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the interfaces of an instance's guests ask for.
+/// The elements for all interfaces of an instance's guests.
 pub fn wanted(route: &Socket, instance: u8) -> Result<Vec<Element>, Error> {
     let links = link::all(route)?;
-    let mine = links.iter().filter(|link| link.name.starts_with(&host_prefix(instance)));
-    Ok(mine.flat_map(|link| link.published().elements()).collect())
+    let own = links.iter().filter(|link| link.name.starts_with(&host_prefix(instance)));
+    Ok(own.flat_map(|link| link.published().elements()).collect())
 }
 
-/// The elements of one of the table's sets; none without the table.
+/// The elements of one of the table's sets; none if the table does not exist.
 fn elements(netfilter: &Socket, instance: u8, set: &'static str) -> Result<Vec<Element>, Error> {
     let mut batch = Batch::default();
     batch
@@ -117,7 +116,7 @@ pub fn add(netfilter: &Socket, instance: u8, elements: &[Element]) -> Result<(),
     })?)
 }
 
-/// An element of one of the table's maps or sets, as the kernel stores it: every part padded to
+/// An element of one of the table's maps or sets, in the kernel's form: every part is padded to
 /// four bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Element {
@@ -175,7 +174,7 @@ impl Published {
     /// The table's elements for these ports.
     fn elements(&self) -> Vec<Element> {
         let mut elements: Vec<Element> =
-            self.ports.iter().flat_map(|port| self.of_port(port)).collect();
+            self.ports.iter().flat_map(|port| self.port_elements(port)).collect();
         if !elements.is_empty() {
             for guest in self.guests() {
                 let (set, octets) =
@@ -190,7 +189,7 @@ impl Published {
         elements
     }
 
-    fn of_port(&self, port: &Publish) -> Vec<Element> {
+    fn port_elements(&self, port: &Publish) -> Vec<Element> {
         let number: u8 = match port.proto {
             Proto::Tcp => 6,
             Proto::Udp => 17,

@@ -1,15 +1,15 @@
-//! Chains of other programs that drop guests' packets.
+//! Other programs' chains that drop guests' packets.
 //!
 //! An accept in one nftables table does not overrule a drop in another, and Holm does not change
-//! rules of others; so a forward chain with policy drop (Docker, ufw, firewalld) can only be
+//! other programs' rules. So a forward chain with policy drop (Docker, ufw, firewalld) can only be
 //! reported.
 
 use std::process::Command;
 
-/// A chain of another program that drops forwarded packets unless one of its rules accepts them.
+/// Another program's chain that drops forwarded packets unless one of its rules accepts them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocker {
-    /// Family and name of the table, `ip filter`.
+    /// The table's family and name, `ip filter`.
     pub table: String,
     /// The chain.
     pub chain: String,
@@ -19,7 +19,7 @@ impl Blocker {
     /// The command that lets guests' packets through.
     pub fn remedy(&self) -> String {
         let chain = if self.table == "ip filter" || self.table == "ip6 filter" {
-            // Docker has DOCKER-USER for rules of others, and evaluates it first.
+            // Docker evaluates DOCKER-USER first, which is for other programs' rules.
             let tool = if self.table == "ip filter" { "iptables" } else { "ip6tables" };
             return format!(
                 "{tool} -I {} -i h+ -j ACCEPT; {tool} -I {0} -o h+ -j ACCEPT \
@@ -37,9 +37,9 @@ impl Blocker {
     }
 }
 
-/// Chains of other programs that drop forwarded packets by policy, in tables that have no rule for
-/// guests' interfaces (`h*`). Runs `nft`: not for the way of a start. Rules of iptables-legacy are
-/// not seen.
+/// Other programs' chains with policy drop for forwarded packets, in tables that have no rule for
+/// guests' interfaces (`h*`). Does not see rules of iptables-legacy. Runs `nft`, which would be too
+/// slow for a start.
 pub fn blockers() -> Vec<Blocker> {
     let mut found = parse(&nft(&["list", "chains"]));
     found.retain(|blocker| {
@@ -50,7 +50,7 @@ pub fn blockers() -> Vec<Blocker> {
     found
 }
 
-/// What nft prints; nothing if it is not installed, which attaching a guest reports.
+/// The output of nft; empty if it is not installed, which `attach` reports.
 fn nft(args: &[&str]) -> String {
     let output = Command::new("nft").args(args).output();
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Kernel settings of private networks: forwarding on the host, IPv6 discovery on `eth0`.
+//! Sysctls for private networks: forwarding on the host, IPv6 autoconfiguration on `eth0`.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use super::super::sysctl::{read, write};
 const IPV4: &str = "/proc/sys/net/ipv4/ip_forward";
 const IPV6: &str = "/proc/sys/net/ipv6/conf";
 
-/// Turns on forwarding if it is off.
+/// Enables forwarding on the host.
 pub fn enable() -> Result<(), Error> {
     if read(Path::new(IPV4))? == "0" {
         write(Path::new(IPV4), "1")?;
@@ -27,10 +27,10 @@ pub fn enable() -> Result<(), Error> {
     }
 }
 
-/// A host that forwards ignores router advertisements and drops the default route that it learned
-/// from one, unless `accept_ra` of the interface is 2 ("even when forwarding"). So 1 becomes 2
-/// first. `default` is not changed: guests' interfaces inherit it, and a guest must not advertise
-/// routes to the host.
+/// Changes `accept_ra` of the host's interfaces from 1 to 2. With 1, a host that forwards ignores
+/// router advertisements and drops the default route that it has learned from one. `default` is not
+/// changed, because guests' interfaces inherit it, and a guest must not advertise routes to the
+/// host.
 fn keep_router_advertisements() -> Result<(), Error> {
     let conf = Path::new(IPV6);
     let directories = fs::read_dir(conf).map_err(|source| Error::Setting {
@@ -43,7 +43,7 @@ fn keep_router_advertisements() -> Result<(), Error> {
             continue;
         }
         let path = directory.path().join("accept_ra");
-        // An interface may disappear meanwhile.
+        // Errors are ignored: the interface may have disappeared.
         if read(&path).is_ok_and(|value| value == "1") {
             let _ = write(&path, "2");
         }
@@ -51,9 +51,9 @@ fn keep_router_advertisements() -> Result<(), Error> {
     Ok(())
 }
 
-/// Turns off duplicate address detection and router solicitations on an interface of the current
-/// network namespace: nobody else is on the link, and Holm sets the addresses. Failing is no error:
-/// the addresses are usable in any case.
+/// Disables duplicate address detection and router solicitations on an interface of the current
+/// network namespace: the link has no other hosts, and Holm sets the addresses. Errors are ignored,
+/// because the addresses are usable in any case.
 pub fn disable_ipv6_discovery(interface: &str) {
     for setting in ["accept_dad", "accept_ra"] {
         let _ = fs::write(format!("{IPV6}/{interface}/{setting}"), "0");

@@ -1,4 +1,4 @@
-//! The lease that the responder of a private guest offers.
+//! The lease of a private guest.
 
 use std::net::IpAddr;
 
@@ -7,8 +7,8 @@ use holm_proto::Lease;
 use crate::record::Network;
 
 impl Network {
-    /// What the responder offers by DHCP, `DHCPv6` and router advertisement. It has room for three
-    /// name servers of each family.
+    /// What the responder offers by DHCP, `DHCPv6` and router advertisement. A lease has room for
+    /// three name servers of each family.
     pub fn lease(&self) -> Lease {
         let mut lease = Lease {
             host_mac: self.host_mac(),

@@ -1,9 +1,9 @@
-//! `net.mode = "private"`: a network namespace of its own, connected by a routed veth pair,
-//! protected by the ruleset, with published ports.
+//! `net.mode = "private"`: the guest has its own network namespace, a routed veth pair, and
+//! published ports; the ruleset protects it.
 //!
-//! The kernel keeps the records, on the host's end of the veth pair: its group tells that it
-//! belongs to a guest and whether that guest has peers, its alias holds the published ports. So the
-//! nftables table can be deleted at any time and made again from the interfaces.
+//! All state is in the kernel, on the host's end of the veth pair: its group says whether the guest
+//! reaches other guests, its alias stores the published ports. So the nftables table can be deleted
+//! at any time and be made again from the interfaces.
 
 mod attach;
 mod complete;
@@ -54,7 +54,7 @@ impl Mode for Private {
         detach(network.instance, network.context)
     }
 
-    fn end(&self, network: &Network) -> Result<(), Error> {
+    fn clean_up(&self, network: &Network) -> Result<(), Error> {
         attach::unpublish(network)
     }
 

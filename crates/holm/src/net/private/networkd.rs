@@ -1,6 +1,6 @@
-//! The file that makes systemd-networkd in a guest keep the interface as Holm configured it.
-//! `NetworkManager` keeps what it finds, and ifupdown ignores interfaces that its files do not
-//! name.
+//! The configuration that makes systemd-networkd in a guest keep the interface as Holm configured
+//! it. `NetworkManager` keeps an existing configuration anyway, and ifupdown ignores interfaces
+//! that are not in its files.
 
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
-//! The text of an instance's nftables table.
+//! The rules of an instance's nftables table, as text.
 //!
-//! The rules name interface groups, never single guests, so a guest without published ports changes
-//! nothing in them.
+//! The rules match interface groups, not single guests, so starting a guest without published ports
+//! does not change them.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -9,13 +9,13 @@ use std::net::Ipv4Addr;
 
 use crate::net::addresses::{GATEWAY_V4, GROUP_ISOLATED, GROUP_PEERS, host_prefix, pool};
 
-/// Name of an instance's table, of family `inet`.
+/// The name of an instance's table, of family `inet`.
 pub fn table(instance: u8) -> String {
     format!("holm-{instance}")
 }
 
-/// The rules of an instance. `resolver` is the host's loopback resolver, if queries of guests have
-/// to be translated to it.
+/// The rules of an instance. `resolver` is the host's loopback resolver, if guests' queries have to
+/// be translated to it.
 pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     let mine = format!("\"{}*\"", host_prefix(instance));
     let (v4, v6) = pool(instance);
@@ -94,10 +94,10 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     )
 }
 
-/// The prefix of every mark, whichever version of Holm made it.
+/// The prefix of the marks of all versions of Holm.
 pub const MARK: &str = "holm ";
 
-/// A digest of the rules, kept as the table's comment: a table with another one is replaced.
+/// A digest of the rules, which is the table's comment. A table with another one is replaced.
 pub fn mark(rules: &str) -> String {
     let mut hasher = DefaultHasher::new();
     rules.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! An instance's nftables table: loaded once per boot by the `nft` program, and deleted.
+//! Loading an instance's nftables table, which is needed once per boot, and deleting it.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::net::error::Error;
 use crate::net::netlink::{Batch, Socket, find};
 use crate::net::request::Request;
 
-/// Whether the instance's table is there with this mark.
+/// Whether the instance's table exists and has this mark.
 fn is_current(netfilter: &Socket, instance: u8, mark: &str) -> Result<bool, Error> {
     const GETTABLE: u16 = 0x0a01;
     const TABLE_NAME: u16 = 1;
@@ -35,13 +35,13 @@ fn is_current(netfilter: &Socket, instance: u8, mark: &str) -> Result<bool, Erro
     }
 }
 
-/// Whether the instance's table is there, whichever version of Holm made it.
-pub fn is_there(instance: u8) -> Result<bool, Error> {
+/// Whether the instance's table exists, from whatever version of Holm.
+pub fn exists(instance: u8) -> Result<bool, Error> {
     is_current(&Socket::netfilter()?, instance, MARK)
 }
 
-/// Makes the instance's table if it is missing or different, with the published ports of all its
-/// guests.
+/// Loads the instance's table, with the published ports of all its guests, if it is missing or has
+/// other rules.
 pub fn ensure(route: &Socket, instance: u8, resolver: Option<Ipv4Addr>) -> Result<(), Error> {
     let rules = ruleset(instance, resolver);
     let mark = mark(&rules);
@@ -61,12 +61,11 @@ pub fn ensure(route: &Socket, instance: u8, resolver: Option<Ipv4Addr>) -> Resul
              table inet {table} {{\n  comment \"{mark}\"{rules}}}\n"
         ),
     )?;
-    // Of guests that run already, if somebody has flushed the ruleset or a newer Holm has changed
-    // it.
+    // Guests may run already: the ruleset was flushed, or another version of Holm loaded it.
     add(&netfilter, instance, &wanted(route, instance)?)
 }
 
-/// Deletes the instance's table, if there is one.
+/// Deletes the instance's table, if it exists.
 pub fn delete(instance: u8) -> Result<(), Error> {
     const DELTABLE: u16 = 0x0a02;
     let deleted = Socket::netfilter()?.commit(|batch| {
@@ -78,7 +77,7 @@ pub fn delete(instance: u8) -> Result<(), Error> {
     }
 }
 
-/// Makes commands wait for each other that make an instance's table.
+/// Locks the making of an instance's table.
 fn lock(instance: u8) -> Result<File, Error> {
     let directory = PathBuf::from(format!("/run/holm/{instance}"));
     let path = directory.join("net.lock");
@@ -99,7 +98,7 @@ fn run(table: &str, script: &str) -> Result<(), Error> {
         .spawn()
         .map_err(Error::NftMissing)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // If nft ends early it says why on its standard error.
+        // If nft ends early, the reason is on its standard error.
         let _ = stdin.write_all(script.as_bytes());
     }
     let output = child.wait_with_output().map_err(Error::NftMissing)?;

@@ -1,4 +1,4 @@
-//! The netlink messages that make the veth pair of a private guest, on the host's side and inside.
+//! Creating and configuring a private guest's veth pair, on the host's side and inside.
 
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -18,15 +18,15 @@ use crate::net::uapi::{
 use crate::record::Network;
 
 impl Refused {
-    /// Whether the pair could not be made because its name or index is in use.
+    /// Whether the pair could not be created because its name or index is in use.
     pub fn is_in_use(self) -> bool {
         self.request == Request::CreatePair && matches!(self.errno, Errno::EXIST | Errno::BUSY)
     }
 }
 
-/// Settings of a link: no link-local address of the kernel's, since Holm sets one that is usable at
-/// once; and packets to and from 127.0.0.0/8 if they are wanted.
-fn set_link(batch: &mut Batch, route_localnet: bool, v6: bool) {
+/// Configures an interface: no link-local address from the kernel, because Holm sets one that is
+/// usable at once; and packets to and from 127.0.0.0/8, if `route_localnet`.
+fn configure_interface(batch: &mut Batch, route_localnet: bool, v6: bool) {
     const INET_CONF: u16 = 1;
     const ROUTE_LOCALNET: u16 = 26;
     const ADDR_GEN_MODE: u16 = 8;
@@ -47,8 +47,7 @@ fn set_link(batch: &mut Batch, route_localnet: bool, v6: bool) {
     });
 }
 
-/// Makes the pair, the host's addresses on it and the routes to the guest, in one exchange with the
-/// kernel.
+/// Creates the pair, with the host's addresses and the routes to the guest, in one batch.
 pub fn create(
     socket: &Socket,
     network: &Network,
@@ -83,8 +82,8 @@ pub fn create(
     if !network.publish.is_empty() {
         batch.text(IFLA_IFALIAS, &Published::of(network).alias());
     }
-    set_link(&mut batch, route_localnet, network.guest_v6.is_some());
-    batch.message(Request::SwitchOnHostEnd, RTM_SETLINK, 0, &link::header(index, IFF_UP));
+    configure_interface(&mut batch, route_localnet, network.guest_v6.is_some());
+    batch.message(Request::BringUpHostEnd, RTM_SETLINK, 0, &link::header(index, IFF_UP));
     add_address(&mut batch, Request::AddGatewayV4, index, network.gateway_v4.into(), 32);
     add_route(&mut batch, Request::RouteGuestV4, index, Some(network.guest_v4.into()), None);
     if let Some(guest_v6) = network.guest_v6 {
@@ -94,14 +93,14 @@ pub fn create(
     socket.execute(&mut batch)
 }
 
-/// Sets addresses and routes of `eth0`, in the guest's network namespace.
+/// Configures `eth0`, in the guest's network namespace.
 pub fn configure(batch: &mut Batch, network: &Network) {
     let index = network.guest_index();
     if network.guest_v6.is_some() {
         batch.message(Request::SetUpEth0, RTM_SETLINK, 0, &link::header(index, 0));
-        set_link(batch, false, true);
+        configure_interface(batch, false, true);
     }
-    batch.message(Request::SwitchOnEth0, RTM_SETLINK, 0, &link::header(index, IFF_UP));
+    batch.message(Request::BringUpEth0, RTM_SETLINK, 0, &link::header(index, IFF_UP));
     let (gateway_v4, gateway_v6): (IpAddr, IpAddr) =
         (network.gateway_v4.into(), network.gateway_v6.into());
     add_address(batch, Request::AddGuestV4, index, network.guest_v4.into(), 32);
