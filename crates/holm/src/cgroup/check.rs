@@ -1,4 +1,4 @@
-//! Which limits make sense, and which this host can enforce.
+//! Checking limits: which values are valid, and what this host can enforce.
 
 use rustix::fs::{Access, CWD, access};
 use rustix::io::Errno;
@@ -8,21 +8,21 @@ use super::layout::{Controller, Layout};
 use super::limits::{Limits, PERIOD, Setting, parse_list};
 use super::{Error, Result};
 
-/// The smallest quota that the kernel takes, in microseconds (`min_cfs_quota_period`).
+/// The smallest quota that the kernel accepts, in microseconds (`min_cfs_quota_period`).
 const QUOTA_MIN: f64 = 1_000.0;
-/// Below this no init starts: what the kernel itself charges for a process (page tables, stacks, the
+/// The smallest memory limit. What the kernel charges for any process (page tables, stacks, the
 /// first pages of each file it reads) is about 0.5 MiB, and it is charged in batches.
 const MEMORY_MIN: u64 = 1 << 20;
 
 impl Limits {
     /// Refuses values that no host could enforce.
     pub fn check(&self) -> Result<()> {
-        let wrong =
+        let invalid =
             |key, value: String, why: &str| Err(Error::Invalid { key, value, why: why.to_owned() });
         match self.cpu_share {
             // The range of cpu.weight.
             Some(share) if !(1..=10_000).contains(&share) => {
-                return wrong(
+                return invalid(
                     "cpu.share",
                     share.to_string(),
                     "a share is 1 to 10000; 100 is normal",
@@ -32,7 +32,7 @@ impl Limits {
         }
         match self.cpu_cap {
             Some(cap) if !(cap * f64::from(PERIOD) >= QUOTA_MIN && cap <= 100_000.0) => {
-                return wrong("cpu.cap", cap.to_string(), "a cap is 0.01 CPUs (1%) or more");
+                return invalid("cpu.cap", cap.to_string(), "a cap is 0.01 CPUs (1%) or more");
             }
             _ => {}
         }
@@ -45,7 +45,7 @@ impl Limits {
         }
         match self.memory {
             Some(memory) if memory < MEMORY_MIN => {
-                return wrong(
+                return invalid(
                     "memory.limit",
                     memory.to_string(),
                     "too small to start anything; 1M is the least, and systemd wants 32M",
@@ -54,16 +54,17 @@ impl Limits {
             _ => {}
         }
         if self.pids == Some(0) {
-            return wrong("pids.limit", "0".to_owned(), "not even init could start");
+            return invalid("pids.limit", "0".to_owned(), "not even init could start");
         }
         Ok(())
     }
 
-    /// Refuses limits that this host cannot enforce, before there is a guest: for `create` and `set`.
+    /// Refuses limits that this host cannot enforce. Needs no cgroup, so `create` and `set` can use
+    /// it for stopped guests.
     pub fn check_host(&self, layout: &Layout) -> Result<()> {
         self.check()?;
         for setting in self.v1_wanted(layout)? {
-            // v1 has the files of every limit in the root of the hierarchy too, if at all. pids.max it has not.
+            // On v1 the root cgroup has the same files as any other, except for pids.max.
             let Some(root) = layout.v1(setting.controller) else { continue };
             if setting.controller != Controller::Pids
                 && access(root.join(setting.file), Access::EXISTS) == Err(Errno::NOENT)
@@ -85,20 +86,23 @@ impl Limits {
         }
     }
 
-    /// The settings with a value that are written to v1 here; an error for one that has no controller at all.
+    /// The settings with a value that have to be written to v1. An error for one without any
+    /// controller.
     pub(super) fn v1_wanted(&self, layout: &Layout) -> Result<Vec<Setting>> {
         for setting in self.v2() {
             if setting.value.is_some() && layout.has(setting.controller).is_none() {
                 let name = setting.controller.name();
                 let why = format!(
-                    "there is no {name} cgroup controller; the kernel may lack it or have it disabled (cgroup_disable= on its command line)"
+                    "there is no {name} cgroup controller; the kernel was built without it or \
+                     disables it (cgroup_disable= on its command line)"
                 );
                 return Err(Error::Unsupported { key: setting.key, why });
             }
         }
         let memory_on_v1 = !layout.on_v2(Controller::Memory);
         if memory_on_v1 && self.swap.is_some() && self.memory.is_none() {
-            let why = "its cgroup v1 limits memory and swap together, so memory.limit has to be set as well; on a host with cgroup v2 that is not needed";
+            let why = "its cgroup v1 limits memory and swap together, so memory.limit has to be \
+                       set as well; on a host with cgroup v2 that is not needed";
             return Err(Error::Unsupported { key: "memory.swap", why: why.to_owned() });
         }
         let on_v1 =
@@ -107,7 +111,8 @@ impl Limits {
     }
 }
 
-/// The error of a limit that the kernel refused: it cannot enforce it, or not with this value.
+/// The error for a limit that the kernel refused: it cannot enforce the limit at all, or not this
+/// value.
 pub(super) fn limit_error(setting: &Setting, path: &str, value: &str, e: Errno) -> Error {
     let key = setting.key;
     let why = match (e, key) {
@@ -124,8 +129,9 @@ pub(super) fn limit_error(setting: &Setting, path: &str, value: &str, e: Errno) 
             return Error::Invalid { key, value: value.to_owned(), why };
         }
         (Errno::RANGE | Errno::INVAL | Errno::ACCESS, "cpu.set") => {
-            let why = "not all of these CPUs exist here; /sys/fs/cgroup/cpuset.cpus.effective or lscpu shows those that do".to_owned();
-            return Error::Invalid { key, value: value.to_owned(), why };
+            let why = "not all of these CPUs exist here; \
+                       /sys/fs/cgroup/cpuset.cpus.effective or lscpu shows those that do";
+            return Error::Invalid { key, value: value.to_owned(), why: why.to_owned() };
         }
         _ => {
             return Error::Limit {
@@ -139,8 +145,9 @@ pub(super) fn limit_error(setting: &Setting, path: &str, value: &str, e: Errno) 
     Error::Unsupported { key, why }
 }
 
-/// A limit below what a running guest uses.
-pub(super) fn below_use(key: &'static str, value: &str) -> Error {
-    let why = "the guest uses more than that now, and not enough of it can be reclaimed; a lower limit would kill its processes";
+/// The error for a limit below what a running guest uses.
+pub(super) fn below_usage(key: &'static str, value: &str) -> Error {
+    let why = "the guest uses more than that now, and not enough of it can be reclaimed; \
+               a lower limit would kill its processes";
     Error::Invalid { key, value: value.to_owned(), why: why.to_owned() }
 }

@@ -10,19 +10,22 @@ use super::files::{DIR_MODE, make_and_open, open_dir, read_file, write_file};
 use super::guest::{GUEST, GuestCgroup};
 use super::layout::Controller;
 use super::limits::{Limits, Setting, parse_list};
-use super::pool::{PoolCgroup, SUBTREE, plus};
+use super::pool::{PoolCgroup, SUBTREE, subtree_control};
 use super::v1::make_v1;
 use super::{Error, Result};
 
-/// Cgroups that a guest may make. A systemd guest has about 100 and each nested container a few. The
-/// kernel has 65535 ids for memory cgroups, so that dozens of hostile guests do not use them up.
+/// How many cgroups a guest may make. A systemd guest has about 100, and each nested container adds
+/// a few. The kernel has 65535 ids for memory cgroups, so dozens of hostile guests cannot use them
+/// up.
 const DESCENDANTS: &str = "1024";
-/// How deep it may nest them, `guest` included. systemd's deepest is 7, and again for each level of nesting.
+/// How deep it may nest them, `guest` included. systemd's deepest is 7, and again for each level of
+/// nesting.
 const DEPTH: &str = "32";
 
 impl GuestCgroup {
-    /// Makes the cgroups of a guest with its limits; `owner` (uid and gid of guest root on the host) gets
-    /// the inner one. What a start killed halfway left is removed; a guest that runs is an error.
+    /// Makes the cgroups of a guest, with its limits. The inner one will belong to `owner`, the uid
+    /// and gid of guest root on the host. Removes what a killed start has left; an error if the
+    /// guest runs.
     pub fn create(
         pool: &PoolCgroup,
         name: &str,
@@ -36,14 +39,14 @@ impl GuestCgroup {
         if made.is_err()
             && let Ok(Some(half_made)) = Self::open(pool, name)
         {
-            // The first error is the one to tell; the next start removes what cannot be removed now.
+            // The first error is the one to report. If this fails too, the next start removes it.
             let _ = half_made.remove();
         }
         made
     }
 }
 
-/// Makes NAME on v2, which is not there or empty.
+/// Makes `<pool>/NAME` on v2; an empty one is replaced.
 fn make_guest_dir(pool: &PoolCgroup, name: &str, path: &str) -> Result<OwnedFd> {
     let fail = |e| Error::io("make cgroup", path, e);
     let root = pool.layout().open_v2()?;
@@ -85,13 +88,13 @@ fn set_up(
     }
     delegate_controllers(pool, &path, &dir)?;
     let guest = make_and_open(&dir, GUEST).map_err(io("make cgroup", GUEST))?;
-    chown(&guest, owner).map_err(io("give to the guest's root the cgroup", GUEST))?;
+    delegate(&guest, owner).map_err(io("delegate cgroup", GUEST))?;
     let v1_tasks = make_v1(pool, &path, limits)?;
     let only_v2 = v1_tasks.is_empty();
     Ok(GuestCgroup { pool: pool.clone(), path, dir, guest, v1_tasks, only_v2 })
 }
 
-/// Writes one limit on v2. The first guest with a limit of a controller turns that on.
+/// Writes one limit on v2. Enables its controller if no guest has used that before.
 pub(super) fn write_v2(
     pool: &PoolCgroup,
     path: &str,
@@ -101,14 +104,14 @@ pub(super) fn write_v2(
     let value = setting.value.as_deref().unwrap_or(setting.unlimited);
     let written = match write_file(dir, setting.file, value) {
         Err(Errno::NOENT) => {
-            pool.turn_on(&pool.layout().open_v2()?, &[setting.controller])?;
+            pool.enable_controllers(&pool.layout().open_v2()?, &[setting.controller])?;
             write_file(dir, setting.file, value)
         }
         written => written,
     };
     written.map_err(|e| limit_error(setting, path, value, e))?;
     if setting.controller == Controller::Cpuset {
-        // v2 accepts CPUs that are not there, and falls back on the parent's if none is.
+        // v2 accepts CPUs that do not exist, and falls back to the parent's if none of them does.
         let effective = read_file(dir, "cpuset.cpus.effective")
             .map_err(|e| limit_error(setting, path, value, e))?;
         if parse_list(effective.trim()).ok() != parse_list(value).ok() {
@@ -118,31 +121,32 @@ pub(super) fn write_v2(
     Ok(())
 }
 
-/// Delegates the common controllers to the guest, for its own services (systemd wants them).
+/// Enables the common controllers for the guest's own cgroups: systemd uses them for its services.
 fn delegate_controllers(pool: &PoolCgroup, path: &str, dir: &OwnedFd) -> Result<()> {
     let common: Vec<_> = pool.layout().v2_common().collect();
     if common.is_empty() {
         return Ok(());
     }
-    let text = plus(&common);
+    let text = subtree_control(&common);
     let written = match write_file(dir, SUBTREE, &text) {
-        // The start that made the parent was killed before it turned them on.
+        // The start that made the parent was killed before it enabled them there.
         Err(Errno::NOENT) => {
-            pool.turn_on(&pool.layout().open_v2()?, &common)?;
+            pool.enable_controllers(&pool.layout().open_v2()?, &common)?;
             write_file(dir, SUBTREE, &text)
         }
         written => written,
     };
-    written.map_err(|e| Error::io("turn on controllers in", format!("{path}/{SUBTREE}"), e))
+    written.map_err(|e| Error::io("enable controllers in", format!("{path}/{SUBTREE}"), e))
 }
 
-/// Gives the directory, and the files that the kernel says are to be given with it, to the guest's root.
-fn chown(guest: &OwnedFd, (uid, gid): (u32, u32)) -> rustix::io::Result<()> {
+/// Delegates a cgroup to guest root: gives it the directory, and the files that the kernel lists
+/// for that purpose.
+fn delegate(guest: &OwnedFd, (uid, gid): (u32, u32)) -> rustix::io::Result<()> {
     let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
     chownat(guest, "", uid, gid, AtFlags::EMPTY_PATH)?;
     for file in read_file(CWD, "/sys/kernel/cgroup/delegate")?.lines() {
         match chownat(guest, file, uid, gid, AtFlags::SYMLINK_NOFOLLOW) {
-            // The list has files of controllers that are not on here.
+            // The list includes files of controllers that are not enabled here.
             Ok(()) | Err(Errno::NOENT) => {}
             Err(e) => return Err(e),
         }

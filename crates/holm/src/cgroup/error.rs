@@ -1,12 +1,12 @@
-//! What can go wrong with a cgroup.
+//! The errors of this room.
 
 use crate::{Code, Coded, Details};
 use rustix::io::Errno;
 
-/// The result of everything here.
+/// A result with this module's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong with a cgroup.
+/// An error of an operation on cgroups.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call on a cgroup file failed.
@@ -14,19 +14,21 @@ pub enum Error {
     Io {
         /// What was tried.
         what: &'static str,
-        /// On which cgroup or file, relative to the hierarchy's root where that is clear.
+        /// The cgroup or file, relative to the hierarchy's root where that is clear.
         path: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: Errno,
     },
-    /// There is no cgroup v2 hierarchy.
+    /// No cgroup v2 hierarchy is mounted.
     #[error(
-        "no cgroup v2 hierarchy is mounted; mount one (mount -t cgroup2 none /sys/fs/cgroup) or boot with systemd.unified_cgroup_hierarchy=1"
+        "no cgroup v2 hierarchy is mounted; mount one (mount -t cgroup2 none /sys/fs/cgroup) \
+         or boot with systemd.unified_cgroup_hierarchy=1"
     )]
     NoV2,
-    /// Controllers cannot be turned on, because the parent contains processes itself.
+    /// Controllers cannot be enabled, because the cgroup contains processes itself.
     #[error(
-        "cannot turn on cgroup controllers in {path}: that cgroup contains processes itself; move them to a child cgroup, as systemd does when it is init"
+        "cannot enable cgroup controllers in {path}: that cgroup contains processes itself; \
+         move them to a child cgroup, as systemd does when it is init"
     )]
     Occupied {
         /// The file that was written.
@@ -35,25 +37,30 @@ pub enum Error {
     /// The guest's cgroup already contains processes.
     #[error("cgroup {path} already contains processes: {}; stop the guest first", list(.pids))]
     Populated {
-        /// `<group>/NAME`.
+        /// `<pool>/NAME`.
         path: String,
         /// Some of the processes.
         pids: Vec<i32>,
     },
     /// Processes did not end in time.
-    #[error("cgroup {path} still contains processes: {}; one in state D (ps) waits in the kernel, and ends when that wait does", list(.pids))]
+    #[error(
+        "cgroup {path} still contains processes: {}; one in state D (ps) waits in the kernel, \
+         and ends when that wait does",
+        list(.pids)
+    )]
     Timeout {
-        /// `<group>/NAME`.
+        /// `<pool>/NAME`.
         path: String,
         /// Some of the processes.
         pids: Vec<i32>,
     },
-    /// Processes fork faster than they can be moved to a hierarchy that the guest has not been in.
+    /// Processes fork faster than they can be moved to the v1 hierarchy of a new limit.
     #[error(
-        "cannot move the processes of cgroup {path} to where the new limit is: they fork too fast; freeze the guest, set the limit, thaw it"
+        "cannot move the processes of cgroup {path} to where the new limit is: they fork too \
+         fast; freeze the guest, set the limit, thaw it"
     )]
     ForksTooFast {
-        /// `<group>/NAME`.
+        /// `<pool>/NAME`.
         path: String,
     },
     /// A limit that this host cannot enforce.
@@ -64,14 +71,14 @@ pub enum Error {
         /// The reason and the remedy.
         why: String,
     },
-    /// A limit with a value that makes no sense here.
+    /// A limit with an invalid value.
     #[error("{key} = {value}: {why}")]
     Invalid {
         /// The limit's key in guest.toml.
         key: &'static str,
         /// The value given.
         value: String,
-        /// What is wrong with it, and what would be right.
+        /// Why it is invalid, and what would be valid.
         why: String,
     },
     /// The kernel refused a limit's value.
@@ -83,7 +90,7 @@ pub enum Error {
         value: String,
         /// The file it was written to.
         path: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: Errno,
     },
 }
@@ -112,7 +119,7 @@ impl Coded for Error {
                 .remedy("mount -t cgroup2 none /sys/fs/cgroup"),
             Self::Occupied { path } => Details::new(Code::CgroupBusy)
                 .object(path)
-                .reason("the cgroup holds processes itself")
+                .reason("the cgroup contains processes itself")
                 .remedy("move them to a child cgroup"),
             Self::Populated { path, .. } => {
                 Details::new(Code::CgroupBusy).object(path).remedy("stop the guest first")

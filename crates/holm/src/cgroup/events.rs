@@ -1,4 +1,4 @@
-//! Waiting for what `cgroup.events` reports, and the verbs that need it: freeze, kill, wait.
+//! Waiting for `cgroup.events`, and what depends on that: freezing, killing, waiting for the end.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use super::files::write_file;
 use super::guest::GuestCgroup;
 use super::{Error, Result, walk};
 
-/// How long freezing may take. A process that waits uninterruptibly in the kernel freezes when that wait ends.
+/// How long freezing may take. A process in uninterruptible sleep freezes when that ends.
 const FREEZE: Duration = Duration::from_secs(10);
 
-/// How soon to look again without an event. The kernel reports changes at most once in 10 ms, and one that it has yet
-/// to report never when the cgroup is removed meanwhile.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How often the file is read again without an event. The kernel reports changes at most every 10
+/// ms, and never reports one that is outstanding when the cgroup is removed.
+const INTERVAL: Duration = Duration::from_millis(50);
 
 impl GuestCgroup {
     /// Freezes all processes of the guest, or thaws them. Returns when all are frozen.
@@ -35,10 +35,10 @@ impl GuestCgroup {
         Ok(())
     }
 
-    /// Sends SIGKILL to every process of the guest, those that it forks meanwhile and frozen ones included.
+    /// Kills every process of the guest, including those that it forks meanwhile and frozen ones.
     pub fn kill(&self) -> Result<()> {
         match write_file(&self.dir, "cgroup.kill", "1") {
-            // Somebody else has removed the cgroup: nothing is in it.
+            // Another command has removed the cgroup, so it was empty.
             Ok(()) | Err(Errno::NOENT | Errno::NODEV) => Ok(()),
             Err(e) => Err(self.io("write", "cgroup.kill", e)),
         }
@@ -52,7 +52,7 @@ impl GuestCgroup {
         Err(Error::Timeout { path: self.path.clone(), pids: self.pids()? })
     }
 
-    /// Whether any process is left. One that has ended and waits for its parent does not count.
+    /// Whether any process is left. Zombies do not count.
     pub fn populated(&self) -> Result<bool> {
         Ok(!self.wait_event("populated", false, Some(Duration::ZERO))?)
     }
@@ -62,7 +62,7 @@ impl GuestCgroup {
         self.wait_event("frozen", true, Some(Duration::ZERO))
     }
 
-    /// The guest's processes, by their ids on the host.
+    /// The process ids of the guest's processes on the host.
     pub fn pids(&self) -> Result<Vec<i32>> {
         walk::pids(&self.dir).map_err(|e| self.io("list the processes in", "", e))
     }
@@ -73,13 +73,14 @@ impl GuestCgroup {
         Error::io(what, path, e)
     }
 
-    /// Waits until an event has a value, without a timeout for `None`; false when it had not in time.
+    /// Waits until an event has a value, for `None` without a timeout. Returns whether it had it in
+    /// time.
     fn wait_event(&self, event: &str, wanted: bool, timeout: Option<Duration>) -> Result<bool> {
         let fail = |e| self.io("read", "cgroup.events", e);
         let file =
             openat(&self.dir, "cgroup.events", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let file = match file {
-            // Removed, or about to be.
+            // The cgroup has been removed or is being removed.
             Err(Errno::NOENT | Errno::NODEV) if !wanted => return Ok(true),
             file => file.map_err(fail)?,
         };
@@ -87,7 +88,7 @@ impl GuestCgroup {
         loop {
             match read_event(&file, event) {
                 Ok(value) if value == wanted => return Ok(true),
-                // Somebody else removed the cgroup: nothing is in it.
+                // Another command has removed the cgroup, so it was empty.
                 Err(Errno::NODEV) => return Ok(!wanted),
                 value => value.map_err(fail)?,
             };
@@ -95,8 +96,8 @@ impl GuestCgroup {
             if left == Some(Duration::ZERO) {
                 return Ok(false);
             }
-            // The kernel compares with what the last read saw, so no event is lost in between.
-            let next = Timespec::try_from(left.map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN)));
+            // poll(2) reports changes since the last read, so no event is lost in between.
+            let next = Timespec::try_from(left.map_or(INTERVAL, |left| left.min(INTERVAL)));
             match poll(&mut [PollFd::new(&file, PollFlags::PRI)], next.ok().as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(e) => return Err(fail(e)),

@@ -1,4 +1,4 @@
-//! Small files and directories of a cgroup filesystem, always relative to a descriptor.
+//! Files and directories of a cgroup filesystem, always relative to a descriptor.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags, fgetxattr, mkdirat, openat};
 use rustix::io::{Errno, Result, read, write};
 use rustix::path::Arg;
 
-/// Directories that the host makes are for everybody to read: a guest's tools look at them.
+/// The mode of directories that the host makes. A guest's tools may read them.
 pub const DIR_MODE: Mode = Mode::from_raw_mode(0o755);
 
 pub fn open_dir(at: impl AsFd, path: impl Arg) -> Result<OwnedFd> {
@@ -19,7 +19,7 @@ pub fn open_dir(at: impl AsFd, path: impl Arg) -> Result<OwnedFd> {
     )
 }
 
-/// Opens a directory, made if it is not there.
+/// Opens a directory, making it if it does not exist.
 pub fn make_and_open(at: impl AsFd, name: &str) -> Result<OwnedFd> {
     match open_dir(&at, name) {
         Err(Errno::NOENT) => {
@@ -30,7 +30,7 @@ pub fn make_and_open(at: impl AsFd, name: &str) -> Result<OwnedFd> {
     }
 }
 
-/// Makes a directory that may exist.
+/// Makes a directory if it does not exist.
 pub fn make(at: impl AsFd, name: &str) -> Result<()> {
     match mkdirat(at, name, DIR_MODE) {
         Err(Errno::EXIST) | Ok(()) => Ok(()),
@@ -38,7 +38,8 @@ pub fn make(at: impl AsFd, name: &str) -> Result<()> {
     }
 }
 
-/// Reads a whole file; ENODEV (the cgroup was removed meanwhile) is told as ENOENT.
+/// Reads a whole file. ENODEV (the cgroup has been removed since the file was opened) becomes
+/// ENOENT.
 pub fn read_file(at: impl AsFd, name: &str) -> Result<String> {
     let file = openat(at, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut bytes = Vec::with_capacity(4096);
@@ -54,7 +55,7 @@ pub fn read_file(at: impl AsFd, name: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Writes a value with one write, as cgroup files want it.
+/// Writes a value in a single write, as cgroup files require.
 pub fn write_file(at: impl AsFd, name: &str, value: &str) -> Result<()> {
     let file = openat(at, name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     loop {
@@ -66,13 +67,13 @@ pub fn write_file(at: impl AsFd, name: &str, value: &str) -> Result<()> {
     }
 }
 
-/// An extended attribute; `None` if it is not there.
+/// An extended attribute, if there is one.
 pub fn xattr(file: impl AsFd, name: impl Arg + Copy) -> Result<Option<Vec<u8>>> {
     let mut bytes = Vec::with_capacity(4096);
     loop {
         match fgetxattr(&file, name, spare_capacity(&mut bytes)) {
             Ok(_) => return Ok(Some(bytes)),
-            // A cgroup that was removed since it was opened says nothing any more.
+            // The latter two: the cgroup has been removed since it was opened.
             Err(Errno::NODATA | Errno::NODEV | Errno::NOENT) => return Ok(None),
             Err(Errno::RANGE) if bytes.capacity() < 1 << 16 => bytes.reserve(bytes.capacity() * 2),
             Err(e) => return Err(e),

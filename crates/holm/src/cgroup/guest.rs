@@ -10,23 +10,23 @@ use super::layout::Layout;
 use super::pool::PoolCgroup;
 use super::{Error, Result};
 
-/// The delegated cgroup inside NAME.
+/// The delegated cgroup inside `<pool>/NAME`.
 pub(super) const GUEST: &str = "guest";
-/// The leaf below it for processes that the host puts into a running guest.
+/// The leaf below it, for commands run by `exec`.
 const LEAF: &str = ".holm";
-/// The run record; dies with the cgroup, which dies with the guest.
+/// The attribute with the run record, which disappears with the cgroup.
 const RECORD: &str = "trusted.holm";
 
 /// The cgroups of one guest.
 #[derive(Debug)]
 pub struct GuestCgroup {
     pub(super) pool: PoolCgroup,
-    /// `<group>/NAME`, the same below every hierarchy.
+    /// `<pool>/NAME`, the same in every hierarchy.
     pub(super) path: String,
     pub(super) dir: OwnedFd,
     pub(super) guest: OwnedFd,
     pub(super) v1_tasks: Vec<OwnedFd>,
-    /// It was made without one in any v1 hierarchy, so that none has to be looked for.
+    /// It was made in no v1 hierarchy, so there is none to look for.
     pub(super) only_v2: bool,
 }
 
@@ -35,7 +35,7 @@ impl GuestCgroup {
         self.pool.layout()
     }
 
-    /// Opens the cgroups of a guest; `None` if there are none, so the guest is not running.
+    /// Opens the cgroups of a guest; `None` if there are none, because the guest does not run.
     pub fn open(pool: &PoolCgroup, name: &str) -> Result<Option<Self>> {
         let path = format!("{}/{name}", pool.name());
         let root = pool.layout().open_v2()?;
@@ -44,10 +44,11 @@ impl GuestCgroup {
             Err(Errno::NOENT) => return Ok(None),
             Err(e) => return Err(Error::io("open cgroup", &path, e)),
         };
-        // A start killed between its two mkdirs left no `guest`; with one, the rest is like any other.
+        // A start that was killed between its two mkdirs has left no `guest`. Making it now avoids
+        // a special case.
         let guest = match files::make_and_open(&dir, GUEST) {
             Ok(guest) => guest,
-            // Removed since it was opened.
+            // It has been removed since it was opened.
             Err(Errno::NOENT | Errno::NODEV) => return Ok(None),
             Err(e) => return Err(Error::io("open", format!("{path}/{GUEST}"), e)),
         };
@@ -66,30 +67,32 @@ impl GuestCgroup {
         self.guest.as_fd()
     }
 
-    /// NAME itself: host-owned, carries the limits and the run record.
+    /// `<pool>/NAME` itself, which the host owns. It has the limits and the run record.
     pub fn dir_fd(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
 
-    /// The `tasks` files of the v1 hierarchies that carry a limit of this guest; empty on pure v2, and for
-    /// an opened (not created) guest. Init itself writes "0" into each, before it unshares its cgroup
-    /// namespace: a parent that writes the pid waits for milliseconds, the process itself for 0.1 ms.
+    /// The `tasks` files of the v1 hierarchies that carry a limit of this guest. There are none on
+    /// pure v2, or if this was opened and not created. Init itself writes "0" into each before it
+    /// unshares its cgroup namespace: that takes it
+    /// 0.1 ms, but another process that writes its pid would wait for milliseconds.
     pub fn v1_tasks(&self) -> &[OwnedFd] {
         &self.v1_tasks
     }
 
-    /// A cgroup inside the guest for `exec` and `enter`. `guest` itself will not do, because a guest's
-    /// systemd turns on controllers there (EBUSY). The guest may have done the same with this leaf, or made
-    /// it threaded: when the clone fails with EBUSY, EOPNOTSUPP or ENODEV, try `fresh_leaf_fd`.
+    /// The leaf for `exec` and `enter`. They cannot use `guest` itself, because a guest's systemd
+    /// enables controllers there (EBUSY). If the clone fails with EBUSY, EOPNOTSUPP or ENODEV, the
+    /// guest has enabled controllers in this leaf too, made it threaded or removed it: use
+    /// `fresh_leaf_fd` instead.
     pub fn leaf_fd(&self) -> Result<OwnedFd> {
         self.leaf(LEAF)
     }
 
-    /// A leaf under a name that the guest could not foresee; it goes with the guest.
+    /// A new leaf, with a name that the guest cannot predict. It is removed with the guest.
     pub fn fresh_leaf_fd(&self) -> Result<OwnedFd> {
         let mut random = [0; 8];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-            .map_err(|e| Error::io("draw a random name for a leaf of", &self.path, e))?;
+            .map_err(|e| Error::io("read a random name for a leaf of", &self.path, e))?;
         self.leaf(&format!("{LEAF}-{:016x}", u64::from_ne_bytes(random)))
     }
 
@@ -98,7 +101,7 @@ impl GuestCgroup {
             .map_err(|e| Error::io("make cgroup", format!("{}/{GUEST}/{name}", self.path), e))
     }
 
-    /// The run record, as `set_record` stored it.
+    /// The run record, as stored by `set_record`.
     pub fn record(&self) -> Result<Option<Vec<u8>>> {
         files::xattr(&self.dir, RECORD)
             .map_err(|e| Error::io("read the run record on cgroup", &self.path, e))
@@ -110,10 +113,10 @@ impl GuestCgroup {
             .map_err(|e| Error::io("store the run record on cgroup", &self.path, e))
     }
 
-    /// Whether the guest is ready (the monitor records it).
+    /// Whether the guest is ready, as recorded by its monitor.
     pub fn ready(&self) -> Result<bool> {
         let value = files::xattr(&self.dir, READY)
-            .map_err(|e| Error::io("read whether it is ready from cgroup", &self.path, e))?;
+            .map_err(|e| Error::io("read the readiness on cgroup", &self.path, e))?;
         Ok(value.as_deref() == Some(b"1"))
     }
 }

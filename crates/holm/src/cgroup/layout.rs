@@ -1,4 +1,4 @@
-//! Which cgroup hierarchies this host has, and where each controller is.
+//! The host's cgroup hierarchies, and the controllers of each.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
@@ -15,7 +15,7 @@ use super::{Error, Result};
 pub enum Controller {
     /// Share and cap of CPU time.
     Cpu,
-    /// Which CPUs.
+    /// The set of CPUs.
     Cpuset,
     /// Memory and swap.
     Memory,
@@ -44,16 +44,16 @@ pub struct Layout {
     v2: PathBuf,
     /// Controllers that the v2 hierarchy has.
     v2_has: Vec<Controller>,
-    /// Read when a guest first needs one: reading the list of all mounts takes as long as a mount.
+    /// Read when it is first needed: reading the list of all mounts takes as long as a mount.
     v1: OnceLock<V1>,
 }
 
 /// The v1 hierarchies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct V1 {
-    /// Controllers that one has, with its mount point.
+    /// The controllers that Holm uses, with the mount points of their hierarchies.
     has: Vec<(Controller, PathBuf)>,
-    /// Whether any with a controller is mounted, Holm's or not.
+    /// Whether any hierarchy with a controller is mounted, also one that Holm does not use.
     any: bool,
 }
 
@@ -61,9 +61,9 @@ struct V1 {
 const CGROUP2_MAGIC: i64 = 0x6367_7270;
 
 impl Layout {
-    /// Looks for the v2 hierarchy: at the usual places, then in the list of all mounts.
+    /// Looks for the v2 hierarchy: at the usual paths, then in the list of all mounts.
     pub fn probe() -> Result<Self> {
-        // Pure v2, and systemd's and OpenRC's place beside v1.
+        // On pure v2, and on hybrid hosts with systemd or OpenRC.
         const USUAL: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
         let is_v2 =
             |path: &str| rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type == CGROUP2_MAGIC);
@@ -88,12 +88,13 @@ impl Layout {
         Ok(())
     }
 
-    /// Finds the hierarchies in the text of a mountinfo file. Which controllers the v2 hierarchy has is
-    /// not in it; `probe` adds them.
+    /// Finds the hierarchies in the text of a mountinfo file, without the controllers on v2, which
+    /// are not in it.
     pub fn parse(mountinfo: &str) -> Result<Self> {
         let mut v2 = None;
         for mount in mountinfo.lines().filter_map(Mount::parse) {
-            // Others may have bound parts of it elsewhere; the whole, mounted first, is the host's.
+            // There may be bind mounts of parts of it. The first mount of the whole hierarchy is
+            // the host's.
             if mount.fstype == "cgroup2"
                 && v2.as_ref().is_none_or(|(root, _)| *root != "/" && mount.root == "/")
             {
@@ -104,10 +105,10 @@ impl Layout {
         Ok(Self::new(v2, OnceLock::from(V1::parse(mountinfo))))
     }
 
-    /// Takes the text of the v2 root's `cgroup.controllers`.
+    /// Sets the controllers on v2 from the text of its `cgroup.controllers`.
     pub(super) fn set_controllers(&mut self, controllers: &str) {
         let has = |controller: &Controller| {
-            controllers.split_whitespace().any(|word| word == controller.name())
+            controllers.split_whitespace().any(|name| name == controller.name())
         };
         self.v2_has = Controller::ALL.into_iter().filter(has).collect();
     }
@@ -117,7 +118,7 @@ impl Layout {
         !self.v1_hierarchies().any
     }
 
-    /// The mount point of the hierarchy that has this controller; `None` if this kernel lacks it.
+    /// The mount point of the hierarchy that has this controller; `None` if no hierarchy has it.
     pub fn has(&self, controller: Controller) -> Option<&Path> {
         if self.on_v2(controller) { Some(&self.v2) } else { self.v1(controller) }
     }
@@ -128,7 +129,8 @@ impl Layout {
     }
 
     fn v1_hierarchies(&self) -> &V1 {
-        // If the list cannot be read, no limit can be set on v1: the error says that there is no controller.
+        // If the list of mounts cannot be read, limits on v1 fail with the error that there is no
+        // controller.
         self.v1.get_or_init(|| mountinfo().map(|text| V1::parse(&text)).unwrap_or_default())
     }
 
@@ -144,7 +146,7 @@ impl Layout {
             .map(|(_, path)| path.as_path())
     }
 
-    /// The mount points of the v1 hierarchies, each once: controllers may share one.
+    /// The mount points of the v1 hierarchies. Controllers that share one are adjacent.
     pub(super) fn v1_roots(&self) -> Vec<&Path> {
         let mut roots: Vec<&Path> =
             self.v1_hierarchies().has.iter().map(|(_, path)| path.as_path()).collect();
@@ -152,8 +154,8 @@ impl Layout {
         roots
     }
 
-    /// The controllers on v2 that every group of guests gets: what limits and `status` need of the
-    /// common ones. cpuset is turned on by the first guest that wants it.
+    /// The controllers on v2 that are enabled for all guests. cpuset is enabled by the first guest
+    /// with such a limit.
     pub(super) fn v2_common(&self) -> impl Iterator<Item = Controller> {
         self.v2_has.iter().copied().filter(|controller| *controller != Controller::Cpuset)
     }
@@ -212,7 +214,8 @@ impl<'a> Mount<'a> {
         Some(Self { root, point, fstype, options })
     }
 
-    /// The mount point, with the kernel's octal escapes of space, tab, newline and backslash undone.
+    /// The mount point, with the kernel's octal escapes of space, tab, newline and backslash
+    /// undone.
     fn point(&self) -> PathBuf {
         let bytes = self.point.as_bytes();
         let mut path = Vec::with_capacity(bytes.len());

@@ -1,37 +1,37 @@
-//! A guest's limits, and which file of which controller carries each.
+//! A guest's limits, and the cgroup files that they are written to.
 
 use super::layout::Controller;
 
-/// What a guest may use; `None` is no limit.
+/// A guest's limits; `None` is no limit.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Limits {
     /// Weight of CPU time among guests when CPUs are short; 100 is normal.
     pub cpu_share: Option<u32>,
-    /// CPU time at most, in CPUs: 1.5 is one and a half.
+    /// The most CPU time that it gets, in CPUs: 1.5 is one and a half.
     pub cpu_cap: Option<f64>,
-    /// CPUs it may run on, as the kernel writes lists: `0-1,3`.
+    /// The CPUs it may run on, in the kernel's format for lists: `0-1,3`.
     pub cpu_set: Option<String>,
     /// Bytes of memory, page cache and kernel memory included.
     pub memory: Option<u64>,
-    /// Bytes of swap beside it.
+    /// Bytes of swap beyond it.
     pub swap: Option<u64>,
     /// Processes and threads.
     pub pids: Option<u64>,
 }
 
-/// The period of the CPU cap in microseconds, the kernel's own default in both versions.
+/// The period of the CPU cap in microseconds: the kernel's default on v1 and v2.
 pub(super) const PERIOD: u32 = 100_000;
 
-/// One value for one file.
+/// A limit as the value of a cgroup file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Setting {
     /// The key in guest.toml.
     pub key: &'static str,
     pub controller: Controller,
     pub file: &'static str,
-    /// What to write; `None`: no limit is wanted.
+    /// What to write; `None` for no limit.
     pub value: Option<String>,
-    /// What to write for no limit; for a set of CPUs, the file to copy.
+    /// What to write for no limit. For the set of CPUs, the file to copy.
     pub unlimited: &'static str,
 }
 
@@ -56,8 +56,8 @@ impl Limits {
         ]
     }
 
-    /// The files of cgroup v1 but for `cpuset.mems`. The limit on memory and swap together stands behind
-    /// that on memory, which it may not be below.
+    /// The files of cgroup v1, except `cpuset.mems`. The limit on memory and swap together comes
+    /// after that on memory, because it must not be the lower one.
     pub(super) fn v1(&self) -> Vec<Setting> {
         use Controller::{Cpu, Cpuset, Memory, Pids};
         let shares = self.cpu_share.map(|share| (u64::from(share) * 1024 / 100).max(2));
@@ -84,13 +84,13 @@ fn setting(
     Setting { key, controller, file, value: value.map(|value| value.to_string()), unlimited }
 }
 
-/// CPUs as microseconds per period. `check` has bounded the value.
+/// A number of CPUs as microseconds per period. `check` has bounded it.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn quota(cap: f64) -> u64 {
     (cap * f64::from(PERIOD)).round() as u64
 }
 
-/// The numbers of a list such as `0-1,3`. CPU numbers are bounded by the kernel's largest `NR_CPUS`.
+/// The CPU numbers of a list such as `0-1,3`. They are bounded by the kernel's largest `NR_CPUS`.
 pub fn parse_list(text: &str) -> Result<Vec<u32>, String> {
     let number = |text: &str| match text.trim().parse::<u32>() {
         Ok(cpu) if cpu < 8192 => Ok(cpu),

@@ -1,15 +1,15 @@
-//! Control groups: where a guest's processes live, and what bounds them.
+//! The control groups of guests, and their limits.
 //!
 //! ```text
-//! <v2 root>/<group>/.monitor          the monitors of all guests, outside limits, freeze and kill
-//! <v2 root>/<group>/NAME              the guest's limits and run record, owned by the host
-//! <v2 root>/<group>/NAME/guest        owned by guest root, the root of its cgroup namespace
-//! <v2 root>/<group>/NAME/guest/.holm  where `exec` and `enter` put their processes
+//! <v2 root>/<pool>/.monitor          the monitors of all guests, outside of their limits
+//! <v2 root>/<pool>/NAME              the guest's limits and run record, owned by the host
+//! <v2 root>/<pool>/NAME/guest        owned by guest root, the root of its cgroup namespace
+//! <v2 root>/<pool>/NAME/guest/.holm  the leaf for the processes of `exec` and `enter`
 //! ```
 //!
-//! On a hybrid host this tree lives in the unified hierarchy, and `<group>/NAME` is made as well in
-//! those v1 hierarchies whose controller carries a limit of the guest, and in no other: moving a
-//! process into a v1 cgroup costs time at every start.
+//! `<pool>` is `holm` or `holm-N`. On a hybrid host this tree is in the unified hierarchy, and
+//! `<pool>/NAME` is also made in those v1 hierarchies whose controllers carry a limit of the guest.
+//! It is made in no others, because moving a process into a v1 cgroup costs time at every start.
 
 mod check;
 mod create;

@@ -9,12 +9,12 @@ use super::files::{make, make_and_open, open_dir, write_file};
 use super::layout::{Controller, Layout};
 use super::{Error, Result, walk};
 
-/// The monitors' cgroup. A name with a dot in front is never a guest's.
+/// The monitors' cgroup. No guest's name begins with a dot.
 const MONITOR: &str = ".monitor";
-/// The file that turns controllers on for a cgroup's children.
+/// The file that enables controllers for a cgroup's children.
 pub(super) const SUBTREE: &str = "cgroup.subtree_control";
 
-/// The cgroup of a Holm root, `holm` or `holm-N`: the parent of its guests' cgroups. It may be there or not.
+/// The cgroup of a Holm root, `holm` or `holm-N`, which may or may not exist.
 #[derive(Debug, Clone)]
 pub struct PoolCgroup {
     layout: Arc<Layout>,
@@ -32,12 +32,12 @@ impl PoolCgroup {
         &self.layout
     }
 
-    /// Its name, directly below the root of each hierarchy.
+    /// Its name. It is directly below the root of each hierarchy.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The names of the guests that have a cgroup: those that run, and those that nobody has cleaned up after.
+    /// The names of the guests that have a cgroup: they run, or have not been cleaned up.
     pub fn guests(&self) -> Result<Vec<String>> {
         let fail = |e| Error::io("list cgroup", &self.name, e);
         let children = match open_dir(self.layout.open_v2()?, &*self.name) {
@@ -52,8 +52,8 @@ impl PoolCgroup {
         Ok(names)
     }
 
-    /// The cgroup of the monitors, made if it is not there. It is outside every guest's limits and is never
-    /// frozen or killed with one.
+    /// Opens the cgroup of the monitors, making it if it does not exist. It is outside of all
+    /// guests' limits, and never frozen or killed with a guest.
     pub fn monitors(&self) -> Result<OwnedFd> {
         let root = self.layout.open_v2()?;
         let path = format!("{}/{MONITOR}", self.name);
@@ -67,7 +67,7 @@ impl PoolCgroup {
         .map_err(|e| Error::io("make cgroup", path, e))
     }
 
-    /// Removes it from every hierarchy; there must be no guest in it.
+    /// Removes it from every hierarchy. It must not have any guests.
     pub fn remove(&self) -> Result<()> {
         for root in std::iter::once(self.layout.v2_root()).chain(self.layout.v1_roots()) {
             walk::remove_empty(root, &format!("{}/{MONITOR}", self.name))?;
@@ -76,38 +76,43 @@ impl PoolCgroup {
         Ok(())
     }
 
-    /// Makes it on v2. Each step may be done already, by another start at the same time.
+    /// Makes it on v2. Another start may be doing the same at the same time.
     pub(super) fn make(&self, root: &OwnedFd) -> Result<()> {
         make(root, &self.name).map_err(|e| Error::io("make cgroup", &self.name, e))?;
-        self.turn_on(root, &self.layout.v2_common().collect::<Vec<_>>())
+        self.enable_controllers(root, &self.layout.v2_common().collect::<Vec<_>>())
     }
 
-    /// Turns controllers on for its children. While it has them on, nobody can turn them off
-    /// at the root (EBUSY): systemd tries so when it applies its own units' settings, and takes no for an answer.
-    pub(super) fn turn_on(&self, root: &OwnedFd, controllers: &[Controller]) -> Result<()> {
+    /// Enables controllers for its children. As long as they are enabled here, they cannot be
+    /// disabled at the root (EBUSY), which systemd tries when it applies its units' settings; it
+    /// tolerates the error.
+    pub(super) fn enable_controllers(
+        &self,
+        root: &OwnedFd,
+        controllers: &[Controller],
+    ) -> Result<()> {
         if controllers.is_empty() {
             return Ok(());
         }
-        let text = plus(controllers);
+        let text = subtree_control(controllers);
         for file in [SUBTREE.to_owned(), format!("{}/{SUBTREE}", self.name)] {
             let mut written = write_file(root, &file, &text);
             if written == Err(Errno::NOENT) {
-                // systemd turned them off at the root between the two writes.
+                // systemd has disabled them at the root between the two writes.
                 written =
                     write_file(root, SUBTREE, &text).and_then(|()| write_file(root, &file, &text));
             }
             written.map_err(|e| match e {
                 Errno::BUSY => Error::Occupied { path: file.clone() },
-                e => Error::io("turn on controllers in", file.clone(), e),
+                e => Error::io("enable controllers in", file.clone(), e),
             })?;
         }
         Ok(())
     }
 }
 
-/// Controllers as `cgroup.subtree_control` takes them: `+cpu +memory`.
-pub(super) fn plus(controllers: &[Controller]) -> String {
-    let words: Vec<_> =
+/// What to write to `cgroup.subtree_control` to enable controllers: `+cpu +memory`.
+pub(super) fn subtree_control(controllers: &[Controller]) -> String {
+    let names: Vec<_> =
         controllers.iter().map(|controller| format!("+{}", controller.name())).collect();
-    words.join(" ")
+    names.join(" ")
 }

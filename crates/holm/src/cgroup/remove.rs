@@ -1,4 +1,4 @@
-//! Removing a guest's cgroups with those that the guest made in them.
+//! Removing a guest's cgroups, including those that the guest has made itself.
 
 use std::time::Duration;
 
@@ -8,14 +8,15 @@ use rustix::io::Errno;
 use super::guest::{GUEST, GuestCgroup};
 use super::{Error, Result, walk};
 
-/// How long the last processes may take to leave after they were killed.
-const LEAVE: Duration = Duration::from_secs(2);
-/// How often a subtree is walked again: only a process of the host itself could make more meanwhile.
+/// How long killed processes may take to end.
+const END: Duration = Duration::from_secs(2);
+/// How many times the removal is tried. Only a process of the host could make more cgroups
+/// meanwhile.
 const TRIES: u32 = 5;
 
 impl GuestCgroup {
-    /// Removes the guest's cgroups in every hierarchy, and those that it made itself. An error if processes
-    /// are left; `kill` first.
+    /// Removes the guest's cgroups in every hierarchy, and those that it has made itself. An error
+    /// if processes are left: call `kill` first.
     pub fn remove(self) -> Result<()> {
         self.remove_v2()?;
         if self.only_v2 {
@@ -30,7 +31,7 @@ impl GuestCgroup {
     fn remove_v2(&self) -> Result<()> {
         let root = self.layout().open_v2()?;
         for _ in 0..TRIES {
-            // Most guests leave nothing below `guest`, and the exec leaf at most.
+            // Most guests leave nothing below `guest`, so this usually succeeds.
             let removed = unlinkat(&self.dir, GUEST, AtFlags::REMOVEDIR)
                 .or_else(|e| if e == Errno::NOENT { Ok(()) } else { Err(e) })
                 .and_then(|()| unlinkat(&root, &*self.path, AtFlags::REMOVEDIR));
@@ -39,13 +40,13 @@ impl GuestCgroup {
                 Err(Errno::BUSY | Errno::NOTEMPTY) => {}
                 Err(e) => return Err(self.io("remove cgroup", "", e)),
             }
-            self.wait_empty(LEAVE).map_err(|e| match e {
+            self.wait_empty(END).map_err(|e| match e {
                 Error::Timeout { path, pids } => Error::Populated { path, pids },
                 e => e,
             })?;
             match walk::remove_below(&self.dir) {
                 Ok(()) | Err(Errno::BUSY) => {}
-                Err(e) => return Err(self.io("remove what the guest made in cgroup", "", e)),
+                Err(e) => return Err(self.io("remove the guest's own cgroups in", "", e)),
             }
         }
         Err(self.io("remove cgroup", "", Errno::BUSY))

@@ -1,4 +1,4 @@
-//! Changing the limits of a guest that runs.
+//! Changing the limits of a running guest.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
-use super::check::{below_use, limit_error};
+use super::check::{below_usage, limit_error};
 use super::create::write_v2;
 use super::files::{open_dir, read_file, write_file};
 use super::guest::GuestCgroup;
@@ -17,15 +17,16 @@ use super::limits::{Limits, Setting};
 use super::v1::make_v1_dir;
 use super::{Error, Result, walk};
 
-/// How long the guest's processes are listed again and moved: each round catches those that were forked
-/// during the one before, and a round without any ends it.
+/// How long moving the guest's processes may take. Each round moves those that were forked during
+/// the one before, until none are left.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two rounds that found the same processes: the kernel accepts the move of one that is ending
-/// and lets it end where it is, which on a busy host takes until it is scheduled.
+/// The pause between two rounds that find the same processes. They are ending: the kernel accepts
+/// their move but does not perform it, and on a busy host it takes a moment until they are
+/// scheduled.
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl GuestCgroup {
-    /// Makes these the guest's limits; what they do not name is lifted.
+    /// Sets the guest's limits, and lifts those that are `None`.
     pub fn set_limits(&self, limits: &Limits) -> Result<()> {
         limits.check()?;
         let wanted = limits.v1_wanted(self.layout())?;
@@ -37,7 +38,7 @@ impl GuestCgroup {
                 }
                 write_v2(&self.pool, &self.path, &self.dir, setting)?;
             } else {
-                self.written(setting, write_setting(&self.dir, setting))?;
+                self.check_written(setting, write_setting(&self.dir, setting))?;
             }
         }
         if self.layout().v1_roots().is_empty() {
@@ -53,23 +54,28 @@ impl GuestCgroup {
         Ok(())
     }
 
-    /// Before memory is limited below what the guest uses: makes the kernel reclaim what it can.
-    /// v1 does that itself and refuses the limit if it cannot; v2 would accept it and kill.
+    /// Makes the kernel reclaim memory above a new limit, and refuses the limit if that is not
+    /// enough. v1 does both itself; v2 would accept the limit and kill processes.
     fn reclaim_below(&self, limit: u64) -> Result<()> {
         let over = || Ok(self.usage()?.memory.unwrap_or(0).saturating_sub(limit));
         let excess = over()?;
         if excess == 0 {
             return Ok(());
         }
-        // EAGAIN: it could not reclaim all of it. What counts is what is left.
+        // The error EAGAIN means that not all could be reclaimed, which is checked next.
         let _ = write_file(&self.dir, "memory.reclaim", &excess.to_string());
-        if over()? == 0 { Ok(()) } else { Err(below_use("memory.limit", &limit.to_string())) }
+        if over()? == 0 { Ok(()) } else { Err(below_usage("memory.limit", &limit.to_string())) }
     }
 
-    /// v1 does not charge what a process allocated before it joined, so a limit below that would not hold.
+    /// Refuses a limit below what the guest's processes have allocated before they enter: v1 never
+    /// charges that.
     fn check_uncharged(&self, limit: u64) -> Result<()> {
         let uncharged: u64 = self.pids()?.into_iter().map(anonymous_memory).sum();
-        if uncharged <= limit { Ok(()) } else { Err(below_use("memory.limit", &limit.to_string())) }
+        if uncharged <= limit {
+            Ok(())
+        } else {
+            Err(below_usage("memory.limit", &limit.to_string()))
+        }
     }
 
     fn on_v1_root(&self, setting: &Setting, root: &Path) -> bool {
@@ -77,7 +83,7 @@ impl GuestCgroup {
             && self.layout().v1(setting.controller) == Some(root)
     }
 
-    /// Sets the limits of one v1 hierarchy, which the guest joins now if it was not in it.
+    /// Sets the limits of one v1 hierarchy. Moves the guest there if it was not in it.
     fn set_v1(
         &self,
         root: &Path,
@@ -105,28 +111,31 @@ impl GuestCgroup {
             }
         };
         self.write_v1(&dir, settings)?;
-        // Also into one that is there: an earlier command may have been killed before all were moved.
+        // Even if the cgroup existed: an earlier command may have been killed before it had moved
+        // all processes.
         if needed { self.move_into(&dir, root) } else { Ok(()) }
     }
 
-    /// The limit on memory may at no moment exceed that on memory and swap together, so which of the two is written first
-    /// depends on the direction: what is refused at first is tried again after the others.
+    /// The limit on memory must never exceed that on memory and swap together, so which of them has
+    /// to be written first depends on the direction of the change. A refused one is tried again
+    /// after the others.
     fn write_v1(&self, dir: &OwnedFd, settings: &[&Setting]) -> Result<()> {
         let mut refused = Vec::new();
         for setting in settings {
             match write_setting(dir, setting) {
                 Err(Errno::INVAL) => refused.push(*setting),
-                result => self.written(setting, result)?,
+                result => self.check_written(setting, result)?,
             }
         }
         for setting in refused {
-            self.written(setting, write_setting(dir, setting))?;
+            self.check_written(setting, write_setting(dir, setting))?;
         }
         Ok(())
     }
 
-    /// The error of a limit that could not be written. One that is to be lifted and that this kernel does not have is none.
-    fn written(&self, setting: &Setting, result: rustix::io::Result<()>) -> Result<()> {
+    /// The error for a limit that could not be written. Lifting a limit that this kernel does not
+    /// have is no error.
+    fn check_written(&self, setting: &Setting, result: rustix::io::Result<()>) -> Result<()> {
         match result {
             Err(Errno::NOENT) if setting.value.is_none() => Ok(()),
             result => result.map_err(|e| {
@@ -175,8 +184,8 @@ impl GuestCgroup {
 }
 
 impl GuestCgroup {
-    /// Whether a process is the guest's. Moving one takes milliseconds, so a listed process id may be a process of the
-    /// host by the time it is its turn.
+    /// Whether a process belongs to the guest. Moving each takes milliseconds, so a process id from
+    /// the list may have been reused by a process of the host.
     fn contains(&self, pid: i32) -> bool {
         let text = read_file(CWD, &format!("/proc/{pid}/cgroup")).unwrap_or_default();
         let path = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default();
@@ -184,7 +193,7 @@ impl GuestCgroup {
     }
 }
 
-/// Bytes of anonymous memory of a process; 0 when it has ended.
+/// The bytes of anonymous memory of a process; 0 if it has ended.
 fn anonymous_memory(pid: i32) -> u64 {
     let status = read_file(CWD, &format!("/proc/{pid}/status")).unwrap_or_default();
     let kib = |key| {
@@ -199,7 +208,8 @@ fn anonymous_memory(pid: i32) -> u64 {
 fn write_setting(dir: &OwnedFd, setting: &Setting) -> rustix::io::Result<()> {
     match (&setting.value, setting.controller) {
         (Some(value), _) => write_file(dir, setting.file, value),
-        // With processes inside, a set of CPUs cannot be emptied (ENOSPC): all that the parent has, then.
+        // A set of CPUs cannot be emptied while there are processes (ENOSPC), so it is set to all
+        // that the parent has.
         (None, Controller::Cpuset) if read_file(dir, setting.file)?.trim().is_empty() => Ok(()),
         (None, Controller::Cpuset) => {
             write_file(dir, setting.file, read_file(dir, setting.unlimited)?.trim())

@@ -30,7 +30,8 @@ const HYBRID_SYSTEMD: &str = "\
 35 27 0:31 / /sys/fs/cgroup/pids rw,nosuid,nodev,noexec,relatime shared:17 - cgroup cgroup rw,pids
 ";
 
-/// Debian 12 and 13 as installed, with a container engine's bind of a part of the tree mounted earlier.
+/// Debian 12 and 13 as installed, with a container engine's bind of a part of the tree mounted
+/// earlier.
 const PURE: &str = "\
 20 1 0:26 /machine.slice /srv/my\\040guest/cgroup rw - cgroup2 cgroup2 rw
 24 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw,discard

@@ -6,12 +6,13 @@ use super::guest::GuestCgroup;
 use super::layout::{Controller, open_root};
 use rustix::io::Errno;
 
-/// What a guest uses now. `None` where this host counts it only for guests with such a limit (v1).
+/// What a guest uses now. `None` where the host has v1, which counts only for guests with such a
+/// limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Usage {
     /// Bytes of memory, page cache and kernel memory included.
     pub memory: Option<u64>,
-    /// The most it was, in bytes.
+    /// Its peak, in bytes.
     pub memory_peak: Option<u64>,
     /// Microseconds of CPU time since the start.
     pub cpu_usec: u64,
@@ -38,8 +39,8 @@ impl GuestCgroup {
         })
     }
 
-    /// How many processes of the guest the kernel killed because the guest, or a cgroup of its own inside,
-    /// was out of memory.
+    /// How many processes of the guest the kernel has killed because the guest, or a cgroup inside,
+    /// had reached its memory limit.
     pub fn oom_kills(&self) -> Result<u64> {
         let dir = self.controller_dir(Controller::Memory)?;
         let file = if self.layout().on_v2(Controller::Memory) {
@@ -50,7 +51,7 @@ impl GuestCgroup {
         Ok(dir.read(file).and_then(|text| field(&text, "oom_kill")).unwrap_or(0))
     }
 
-    /// Reads a file of NAME on v2; `None` if it is not there.
+    /// Reads a file of `<pool>/NAME` on v2, if it exists.
     fn read(&self, file: &str) -> Result<Option<String>> {
         match read_file(&self.dir, file) {
             Ok(text) => Ok(Some(text)),
@@ -59,7 +60,7 @@ impl GuestCgroup {
         }
     }
 
-    /// NAME in the hierarchy that has a controller, if it was made there.
+    /// `<pool>/NAME` in the hierarchy that has a controller, if it exists there.
     fn controller_dir(&self, controller: Controller) -> Result<ControllerDir> {
         let dir = match self.layout().v1(controller) {
             _ if self.layout().on_v2(controller) => open_dir(&self.dir, "."),
@@ -77,7 +78,7 @@ impl GuestCgroup {
 struct ControllerDir(Option<std::os::fd::OwnedFd>);
 
 impl ControllerDir {
-    /// The text of a file; `None` if the controller is not on for this guest.
+    /// The text of a file; `None` if the controller is not enabled for this guest.
     fn read(&self, file: &str) -> Option<String> {
         read_file(self.0.as_ref()?, file).ok()
     }

@@ -14,7 +14,7 @@ use super::limits::Limits;
 use super::pool::PoolCgroup;
 use super::{Error, Result, walk};
 
-/// Makes NAME in the v1 hierarchies that carry a limit, and opens their `tasks`.
+/// Makes `<pool>/NAME` in the v1 hierarchies that carry a limit, and opens their `tasks`.
 pub(super) fn make_v1(pool: &PoolCgroup, path: &str, limits: &Limits) -> Result<Vec<OwnedFd>> {
     let mut tasks = Vec::new();
     let settings: Vec<_> = limits.v1_wanted(pool.layout())?;
@@ -43,15 +43,15 @@ pub(super) fn make_v1(pool: &PoolCgroup, path: &str, limits: &Limits) -> Result<
     Ok(tasks)
 }
 
-/// Makes NAME in one v1 hierarchy, where it is not there or empty, with the CPUs and memory nodes that a cpuset needs
-/// before a process may enter.
-pub(super) fn make_v1_dir(root: &Path, group: &str, path: &str) -> Result<OwnedFd> {
+/// Makes `<pool>/NAME` in one v1 hierarchy, replacing an empty one. A cpuset gets the CPUs and
+/// memory nodes that it needs before a process may enter.
+pub(super) fn make_v1_dir(root: &Path, pool: &str, path: &str) -> Result<OwnedFd> {
     let at = open_root(root)?;
     let fail = |e| Error::io("make cgroup", root.join(path).display().to_string(), e);
     let made = match mkdirat(&at, path, DIR_MODE) {
         Err(Errno::NOENT) => {
-            make(&at, group).map_err(fail)?;
-            inherit_cpuset(&at, group).map_err(fail)?;
+            make(&at, pool).map_err(fail)?;
+            inherit_cpuset(&at, pool).map_err(fail)?;
             mkdirat(&at, path, DIR_MODE)
         }
         Err(Errno::EXIST) => {
@@ -63,13 +63,13 @@ pub(super) fn make_v1_dir(root: &Path, group: &str, path: &str) -> Result<OwnedF
     made.and_then(|()| inherit_cpuset(&at, path)).and_then(|()| open_dir(&at, path)).map_err(fail)
 }
 
-/// Copies the parent's CPUs and memory nodes to a v1 cpuset, which starts with none.
+/// Copies the parent's CPUs and memory nodes to a v1 cpuset, which is created without any.
 fn inherit_cpuset(at: impl AsFd, path: &str) -> rustix::io::Result<()> {
     let parent = path.rsplit_once('/').map_or(String::new(), |(parent, _)| format!("{parent}/"));
     for file in ["cpuset.cpus", "cpuset.mems"] {
         match read_file(&at, &format!("{parent}{file}")) {
             Ok(value) => write_file(&at, &format!("{path}/{file}"), value.trim())?,
-            // Another controller's hierarchy.
+            // This hierarchy has another controller.
             Err(Errno::NOENT) => return Ok(()),
             Err(e) => return Err(e),
         }
@@ -78,8 +78,8 @@ fn inherit_cpuset(at: impl AsFd, path: &str) -> rustix::io::Result<()> {
 }
 
 impl GuestCgroup {
-    /// The `tasks` files of the v1 hierarchies that a running guest has a cgroup in, for a process that is
-    /// to enter it.
+    /// Opens the `tasks` files of a running guest in the v1 hierarchies, for a process that is to
+    /// enter it.
     pub fn open_v1_tasks(&self) -> Result<Vec<OwnedFd>> {
         let mut tasks = Vec::new();
         for root in self.layout().v1_roots() {

@@ -1,5 +1,6 @@
-//! Walking a tree of cgroups that a hostile guest may have shaped: by descriptors, never by long paths,
-//! and without recursion. `cgroup.max.depth` bounds the descriptors held.
+//! Walking a tree of cgroups that may have been made by a hostile guest: by descriptors, because
+//! paths may be too long, and without recursion. `cgroup.max.depth` bounds the number of open
+//! descriptors.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
@@ -12,7 +13,7 @@ use rustix::io::{Errno, Result as SysResult};
 use super::files::{open_dir, read_file};
 use super::{Error, Result};
 
-/// The names of the cgroups in one; guests may choose any bytes.
+/// The names of a cgroup's children, which may be any bytes.
 pub(super) fn children(dir: &OwnedFd) -> SysResult<Vec<CString>> {
     let again = open_dir(dir, ".")?;
     let mut buffer = Vec::with_capacity(8192);
@@ -35,8 +36,8 @@ struct Level {
     children: Vec<CString>,
 }
 
-/// Calls `each` with every cgroup below `top`, children before parents, giving the parent and the name.
-/// Cgroups that vanish meanwhile are skipped.
+/// Calls `each` with the parent, the name and the directory of every cgroup below `top`, children
+/// before parents. Skips cgroups that disappear meanwhile.
 fn bottom_up(
     top: &OwnedFd,
     mut each: impl FnMut(&OwnedFd, &CStr, &OwnedFd) -> SysResult<()>,
@@ -71,7 +72,7 @@ pub(super) fn remove_below(top: &OwnedFd) -> SysResult<()> {
     })
 }
 
-/// The processes in `top` and below, each once. One that moves meanwhile may be missed.
+/// The process ids in `top` and below. One that is moved meanwhile may be missed.
 pub(super) fn pids(top: &OwnedFd) -> SysResult<Vec<i32>> {
     let mut pids = Vec::new();
     let mut add = |dir: &OwnedFd| match read_file(dir, "cgroup.procs") {
@@ -79,7 +80,7 @@ pub(super) fn pids(top: &OwnedFd) -> SysResult<Vec<i32>> {
             pids.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()));
             Ok(())
         }
-        // Threaded cgroups show their processes in the cgroup that they belong to.
+        // The processes of a threaded cgroup are listed in its domain cgroup.
         Err(Errno::NOENT | Errno::OPNOTSUPP) => Ok(()),
         Err(e) => Err(e),
     };
@@ -90,8 +91,9 @@ pub(super) fn pids(top: &OwnedFd) -> SysResult<Vec<i32>> {
     Ok(pids)
 }
 
-/// Removes NAME from a v1 hierarchy. Guests cannot make cgroups there, so it has no children. Tasks leave a
-/// v1 cgroup a moment after their parent has seen their end, and v1 has no event for that: hence the short pauses.
+/// Removes an empty cgroup from a v1 hierarchy, where guests cannot make any below it. Tasks leave
+/// a v1 cgroup a moment after their parent has reaped them, and v1 has no event for that: hence the
+/// short pauses.
 pub(super) fn remove_empty(root: &Path, path: &str) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(1);
     let full = root.join(path);

@@ -9,7 +9,7 @@
 //!   ids/C                         context id C is taken; a symbolic link to ../guests/NAME
 //!   lock/WHAT                     locks that concern the whole root
 //!   tmp/                          guests that are being created or removed
-//!   stage/{image,objects,disk,root}  mountpoints for use in private mount namespaces; empty on the host
+//!   stage/{image,objects,disk,root}  mountpoints, used in private mount namespaces only
 //! /run/holm/
 //!   instances/N                   symbolic link to the root that has instance number N
 //!   N/guests/NAME/monitor.sock
