@@ -112,11 +112,11 @@ fn an_ended_guests_ports_are_unpublished_at_once(_: &mut Sandbox) {
     let topology = Topology::new();
     let _living = topology.guest(1, 1, &published(&[(None, 8081, 80, Proto::Tcp)]));
     let ended = topology.guest(1, 2, &published(TCP_80));
-    topology.host.with(|| net::end(&ended.plan).unwrap());
+    topology.host.with(|| net::clean_up(&ended.plan).unwrap());
     let rules = topology.host.sh("nft list table inet holm-1");
     assert!(rules.contains("8081") && !rules.contains("8080"), "{rules}");
     let next = topology.guest(1, 3, &published(TCP_80));
-    topology.host.with(|| net::end(&ended.plan).unwrap());
+    topology.host.with(|| net::clean_up(&ended.plan).unwrap());
     let _server = next.netns.serve_tcp("[::]:80");
     assert!(topology.outside.reaches("192.0.2.2:8080").is_some(), "it is the next one's now");
 }
