@@ -9,6 +9,7 @@ mod guest;
 mod host;
 mod init;
 mod monitor;
+mod mounts;
 mod namespaces;
 mod net;
 mod security;
@@ -23,6 +24,7 @@ pub fn all() -> Vec<Test> {
         bases::tests(),
         cgroup::tests(),
         namespaces::TESTS.to_vec(),
+        mounts::TESTS.to_vec(),
         net::tests(),
         security::TESTS.to_vec(),
         init::tests(),

@@ -1,11 +1,18 @@
 //! The namespaces of a guest, looked at from inside.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use crate::guest::{pid, status};
 use crate::sandbox::Sandbox;
+use crate::source::{fake_systemd, system};
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(clocks_are_fixed_in_a_guest_for_one_command).bases(&["busybox"]),
     test!(clocks_are_fixed_in_a_guest_that_stays).bases(&["busybox"]),
+    test!(clocks_are_fixed_before_init_runs),
+    test!(init_has_the_clocks_of_its_children).bases(&["busybox"]),
 ];
 
 fn clocks_are_fixed_in_a_guest_for_one_command(sandbox: &mut Sandbox) {
@@ -24,4 +31,45 @@ fn clocks_are_fixed_in_a_guest_that_stays(sandbox: &mut Sandbox) {
         .ok();
     sandbox.holm(&["exec", "box", "/probe/holm-probe", "offsets"]).ok();
     sandbox.holm(&["rm", "--force", "box"]).ok();
+}
+
+/// Init tries it before it has cloned anything.
+fn clocks_are_fixed_before_init_runs(sandbox: &mut Sandbox) {
+    let script = "#!/bin/sh
+echo 'monotonic 1 0' >/proc/self/timens_offsets && echo changed || echo refused
+exec sleep 100000
+";
+    let source = system(sandbox, |dir| fake_systemd(dir, script));
+    sandbox.holm(&["base", "import", "odd", &source]).ok();
+    sandbox.holm(&["launch", "box", "--base", "odd", "--init", "system"]).ok();
+    let logs = sandbox.wait_for("init has tried it", || {
+        let logs = sandbox.holm(&["logs", "box"]).ok();
+        (logs.stdout.contains("refused") || logs.stdout.contains("changed")).then_some(logs)
+    });
+    assert!(logs.stdout.contains("refused"), "{logs}");
+    sandbox.holm(&["rm", "--force", "box"]).ok();
+}
+
+/// An exec would take init into the time namespace of its children. An init that runs without exec
+/// has to enter it itself.
+fn init_has_the_clocks_of_its_children(sandbox: &mut Sandbox) {
+    let script = "echo up; exec sleep 100000";
+    let mut command = sandbox.command();
+    command.args(["run", "--name", "box", "--base", "busybox", "--net", "none"]);
+    let mut run = command
+        .args(["--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("holm starts");
+    let mut line = String::new();
+    let output = run.stdout.take().expect("a pipe");
+    BufReader::new(output).read_line(&mut line).expect("its output");
+    assert_eq!(line, "up\n");
+    let init = pid(&status(sandbox, "box"), "pid");
+    let namespace = |name: &str| {
+        std::fs::read_link(format!("/proc/{init}/ns/{name}")).expect("a namespace of init")
+    };
+    assert_eq!(namespace("time"), namespace("time_for_children"));
+    sandbox.holm(&["kill", "box"]).ok();
+    run.wait().expect("our child");
 }

@@ -1,0 +1,107 @@
+//! What is mounted in a guest is what the mount table says, with these flags.
+
+use std::path::Path;
+
+use holm::rootfs::{BOOT_ID, TABLE, What, When, flag_names};
+
+use crate::guest::{exec, launch_idle, remove};
+use crate::sandbox::Sandbox;
+use crate::source::{fake_systemd, system};
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(a_guest_for_one_command_has_the_table).bases(&["busybox"]),
+    test!(a_guest_that_stays_has_the_table).bases(&["busybox"]),
+    test!(a_guest_in_the_hosts_network_has_the_table).bases(&["busybox"]),
+    test!(a_systemd_guest_has_the_table),
+];
+
+/// What the conditions of the table depend on.
+#[derive(Clone, Copy, Default)]
+struct Guest<'a> {
+    kept: bool,
+    executes_minimal_init: bool,
+    host_network: bool,
+    systemd: bool,
+    /// The target of its one bind mount, which is read-only.
+    bind: Option<&'a str>,
+}
+
+impl Guest<'_> {
+    /// Its mounts by the table: mountpoint and flags.
+    fn mounts(self) -> Vec<(String, String)> {
+        let has = |when| match when {
+            When::Always => true,
+            When::Kept => self.kept,
+            When::MinimalInit => self.executes_minimal_init,
+            When::HostNetwork => self.host_network,
+            When::OwnNetwork => !self.host_network,
+            When::Present(BOOT_ID) => self.systemd,
+            When::Present(path) => Path::new(path).exists(),
+            When::Named => self.bind.is_some(),
+        };
+        let mut mounts: Vec<_> = TABLE
+            .iter()
+            .filter(|mount| has(mount.when))
+            .map(|mount| match (mount.what, self.bind) {
+                (What::Binds, Some(target)) => {
+                    (target.to_owned(), format!("ro,{}", flag_names(mount.flags)))
+                }
+                _ => (mount.at.to_owned(), flag_names(mount.flags)),
+            })
+            .collect();
+        mounts.sort();
+        mounts
+    }
+}
+
+/// The mounts in the text of a mountinfo file: mountpoint and flags.
+fn mounted(mountinfo: &str) -> Vec<(String, String)> {
+    let mut mounts: Vec<_> = mountinfo
+        .lines()
+        .map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let is_flag = |option: &&str| ["ro", "nosuid", "nodev", "noexec"].contains(option);
+            let flags: Vec<&str> = fields[5].split(',').filter(is_flag).collect();
+            (fields[4].to_owned(), flags.join(","))
+        })
+        .collect();
+    mounts.sort();
+    mounts
+}
+
+const SHOW: &str = "cat /proc/self/mountinfo";
+
+fn a_guest_for_one_command_has_the_table(sandbox: &mut Sandbox) {
+    let bind = format!("{}:/probe:ro", sandbox.probe_directory().display());
+    let run = ["run", "--base", "busybox", "--net", "none", "-v", &bind, "--", "sh", "-c", SHOW];
+    let told = sandbox.holm(&run).ok().stdout;
+    let guest = Guest { bind: Some("/probe"), ..Guest::default() };
+    assert_eq!(mounted(&told), guest.mounts());
+}
+
+fn a_guest_that_stays_has_the_table(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let told = exec(sandbox, "box", SHOW).ok().stdout;
+    let guest = Guest { kept: true, executes_minimal_init: true, ..Guest::default() };
+    assert_eq!(mounted(&told), guest.mounts());
+    remove(sandbox, "box");
+}
+
+fn a_guest_in_the_hosts_network_has_the_table(sandbox: &mut Sandbox) {
+    let run = ["run", "--base", "busybox", "--net", "host", "--", "sh", "-c", SHOW];
+    let told = sandbox.holm(&run).ok().stdout;
+    let guest = Guest { host_network: true, ..Guest::default() };
+    assert_eq!(mounted(&told), guest.mounts());
+}
+
+/// The init mounts nothing itself, as a real systemd would.
+fn a_systemd_guest_has_the_table(sandbox: &mut Sandbox) {
+    let source = system(sandbox, |dir| fake_systemd(dir, "#!/bin/sh\nexec sleep 100000\n"));
+    sandbox.holm(&["base", "import", "odd", &source]).ok();
+    sandbox.holm(&["launch", "box", "--base", "odd", "--init", "system", "--net", "none"]).ok();
+    let told = exec(sandbox, "box", "/bin/busybox cat /proc/self/mountinfo").ok().stdout;
+    let guest = Guest { kept: true, systemd: true, ..Guest::default() };
+    assert_eq!(mounted(&told), guest.mounts());
+    sandbox.holm(&["rm", "--force", "box"]).ok();
+}
