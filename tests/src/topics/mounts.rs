@@ -16,43 +16,26 @@ pub const TESTS: &[Test] = &[
     test!(a_systemd_guest_has_the_table),
 ];
 
-/// What the conditions of the table depend on.
-#[derive(Clone, Copy, Default)]
-struct Guest<'a> {
-    kept: bool,
-    executes_minimal_init: bool,
-    host_network: bool,
-    systemd: bool,
-    /// The target of its one bind mount, which is read-only.
-    bind: Option<&'a str>,
-}
-
-impl Guest<'_> {
-    /// Its mounts by the table: mountpoint and flags.
-    fn mounts(self) -> Vec<(String, String)> {
-        let has = |when| match when {
-            When::Always => true,
-            When::Kept => self.kept,
-            When::MinimalInit => self.executes_minimal_init,
-            When::HostNetwork => self.host_network,
-            When::OwnNetwork => !self.host_network,
-            When::Present(BOOT_ID) => self.systemd,
-            When::Present(path) => Path::new(path).exists(),
-            When::Named => self.bind.is_some(),
-        };
-        let mut mounts: Vec<_> = TABLE
-            .iter()
-            .filter(|mount| has(mount.when))
-            .map(|mount| match (mount.what, self.bind) {
-                (What::Binds, Some(target)) => {
-                    (target.to_owned(), format!("ro,{}", flag_names(mount.flags)))
-                }
-                _ => (mount.at.to_owned(), flag_names(mount.flags)),
-            })
-            .collect();
-        mounts.sort();
-        mounts
-    }
+/// The mounts by the table of a guest that meets these conditions: mountpoint and flags. Its one
+/// bind mount, if it has one, is read-only.
+fn by_table(conditions: &[When], bind: Option<&str>) -> Vec<(String, String)> {
+    let has = |when| match when {
+        When::Always => true,
+        When::Present(path) if path != BOOT_ID => Path::new(path).exists(),
+        when => conditions.contains(&when),
+    };
+    let mut mounts: Vec<_> = TABLE
+        .iter()
+        .filter(|mount| has(mount.when))
+        .map(|mount| match (mount.what, bind) {
+            (What::Binds, Some(target)) => {
+                (target.to_owned(), format!("ro,{}", flag_names(mount.flags)))
+            }
+            _ => (mount.at.to_owned(), flag_names(mount.flags)),
+        })
+        .collect();
+    mounts.sort();
+    mounts
 }
 
 /// The mounts in the text of a mountinfo file: mountpoint and flags.
@@ -76,23 +59,22 @@ fn a_guest_for_one_command_has_the_table(sandbox: &mut Sandbox) {
     let bind = format!("{}:/probe:ro", sandbox.probe_directory().display());
     let run = ["run", "--base", "busybox", "--net", "none", "-v", &bind, "--", "sh", "-c", SHOW];
     let told = sandbox.holm(&run).ok().stdout;
-    let guest = Guest { bind: Some("/probe"), ..Guest::default() };
-    assert_eq!(mounted(&told), guest.mounts());
+    let expected = by_table(&[When::OwnNetwork, When::Named], Some("/probe"));
+    assert_eq!(mounted(&told), expected);
 }
 
 fn a_guest_that_stays_has_the_table(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let told = exec(sandbox, "box", SHOW).ok().stdout;
-    let guest = Guest { kept: true, executes_minimal_init: true, ..Guest::default() };
-    assert_eq!(mounted(&told), guest.mounts());
+    let expected = by_table(&[When::OwnNetwork, When::Kept, When::MinimalInit], None);
+    assert_eq!(mounted(&told), expected);
     remove(sandbox, "box");
 }
 
 fn a_guest_in_the_hosts_network_has_the_table(sandbox: &mut Sandbox) {
     let run = ["run", "--base", "busybox", "--net", "host", "--", "sh", "-c", SHOW];
     let told = sandbox.holm(&run).ok().stdout;
-    let guest = Guest { host_network: true, ..Guest::default() };
-    assert_eq!(mounted(&told), guest.mounts());
+    assert_eq!(mounted(&told), by_table(&[When::HostNetwork], None));
 }
 
 /// The init mounts nothing itself, as a real systemd would.
@@ -101,7 +83,7 @@ fn a_systemd_guest_has_the_table(sandbox: &mut Sandbox) {
     sandbox.holm(&["base", "import", "odd", &source]).ok();
     sandbox.holm(&["launch", "box", "--base", "odd", "--init", "system", "--net", "none"]).ok();
     let told = exec(sandbox, "box", "/bin/busybox cat /proc/self/mountinfo").ok().stdout;
-    let guest = Guest { kept: true, systemd: true, ..Guest::default() };
-    assert_eq!(mounted(&told), guest.mounts());
+    let expected = by_table(&[When::OwnNetwork, When::Kept, When::Present(BOOT_ID)], None);
+    assert_eq!(mounted(&told), expected);
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }
