@@ -8,6 +8,14 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// A new terminal of this machine: its master and its slave.
+pub fn open() -> (OwnedFd, OwnedFd) {
+    let ptmx = File::options().read(true).write(true).open("/dev/ptmx");
+    let master = OwnedFd::from(ptmx.expect("this host has terminals"));
+    let slave = holm::terminal::slave(&master).expect("its other end");
+    (master, slave)
+}
+
 #[derive(Debug)]
 pub struct Terminal {
     master: File,
@@ -20,8 +28,7 @@ impl Terminal {
     /// Starts `command` on a new terminal, which controls it: keys and sizes become signals as they
     /// do for a person.
     pub fn start(command: &Command) -> Self {
-        let (master, slave) =
-            holm::terminal::open("/dev/ptmx".as_ref()).expect("this host has terminals");
+        let (master, slave) = open();
         let mut session = Command::new("setsid");
         session.arg("--ctty").arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {

@@ -13,7 +13,7 @@
 use crate::ended::{self, Ended};
 
 /// The most of the guest's output that one message carries, in bytes.
-pub const OUTPUT_MAX: usize = 4096;
+const OUTPUT_MAX: usize = 4096;
 
 /// The longest message of a monitor, in bytes.
 pub const MESSAGE_MAX: usize = 1 + OUTPUT_MAX;

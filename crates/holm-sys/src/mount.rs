@@ -13,8 +13,6 @@ pub mod attr {
     pub const NODEV: u64 = 0x4;
     /// Programs cannot be run.
     pub const NOEXEC: u64 = 0x8;
-    /// Symbolic links are not followed.
-    pub const NOSYMFOLLOW: u64 = 0x20_0000;
 }
 
 /// `MOUNT_ATTR_IDMAP` of include/uapi/linux/mount.h.

@@ -131,8 +131,6 @@ pub enum Namespace {
     Net = 4,
     /// Of process ids.
     Pid = 5,
-    /// Of clocks.
-    Time = 7,
     /// Of users.
     User = 9,
 }

@@ -3,22 +3,22 @@
 
 pub mod cgroup;
 pub mod config;
-pub mod disk;
+mod disk;
 pub mod exec;
 mod failed;
 pub mod guest;
 pub mod host;
-pub mod launch;
+mod launch;
 pub mod monitor;
 pub mod net;
 pub mod pool;
-pub mod process;
+mod process;
 pub mod record;
 pub mod rootfs;
 pub mod security;
 pub mod step;
 pub mod store;
-pub mod system;
+mod system;
 pub mod terminal;
 
 pub use failed::{Code, Coded, Details, Failed};

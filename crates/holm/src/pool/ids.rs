@@ -9,7 +9,7 @@ use crate::record::{Ids, NESTED_RANGES, RANGE};
 
 /// The largest context id; the smallest is 1. An instance's block of 2^26 ids is divided into 1024
 /// ranges.
-pub const MAX_CONTEXT: u32 = 1023;
+const MAX_CONTEXT: u32 = 1023;
 
 impl Pool {
     /// Allocates a context id and its id range for a guest for one command, until

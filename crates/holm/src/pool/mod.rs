@@ -27,7 +27,6 @@ mod tmp;
 pub use error::{Error, Result};
 pub(crate) use files::remove_tree;
 pub use files::write;
-pub use ids::MAX_CONTEXT;
 pub use instance::{DEFAULT_ROOT, INSTANCES};
 pub use lock::Lock;
 pub use name::{BadName, Name};

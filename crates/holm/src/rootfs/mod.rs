@@ -24,7 +24,7 @@ pub use inject::{bind_socket, inject};
 pub use managed_block::with_block;
 pub use mounts::{Mounts, Namespaces, Sources};
 pub use overlay::{Layers, UPPER, Upper, WORK, mount_image, mount_root};
-pub use table::{BOOT_ID, Mount, Part, RestoredBy, TABLE, What, When, flag_names, markdown};
+pub use table::{BOOT_ID, Mount, Part, RestoredBy, TABLE, What, When, flag_names};
 pub use tree::{Links, Point, Tree};
 
 /// The result of what this module does.

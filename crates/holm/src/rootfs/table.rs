@@ -4,8 +4,6 @@
 //! one of its own, the kernel locks every mount of the table there (`mount_namespaces(7)`): guest root can neither unmount it
 //! nor clear its flags. `docs/mounts.md` shows the table; a unit test compares the two.
 
-use std::fmt::Write as _;
-
 use holm_proto::path::INIT;
 use rustix::mount::MountAttrFlags as Flags;
 
@@ -195,53 +193,6 @@ pub static TABLE: &[Mount] = &[
     mount("*", What::Binds, NOSUID.union(NODEV), Part::Binds).when(When::Named).external(),
 ];
 
-impl What {
-    fn text(self) -> String {
-        match self {
-            Self::Root => "overlay: base and private layer".to_owned(),
-            Self::Devices => "tmpfs with device nodes".to_owned(),
-            Self::Terminals => "devpts".to_owned(),
-            Self::SharedMemory => "tmpfs of `memory.shm`".to_owned(),
-            Self::Memory => "tmpfs".to_owned(),
-            Self::Empty => "tmpfs, empty".to_owned(),
-            Self::Proc => "proc".to_owned(),
-            Self::Sysfs => "sysfs".to_owned(),
-            Self::Cgroup => "cgroup2, nsdelegate".to_owned(),
-            Self::MessageQueues => "mqueue".to_owned(),
-            Self::Program => "bind of Holm's init".to_owned(),
-            Self::Host(path) => format!("bind of the host's {path}"),
-            Self::Again(path) | Self::File(path) => format!("bind of the guest's {path}"),
-            Self::Binds => "bind of the host's".to_owned(),
-        }
-    }
-}
-
-impl Part {
-    /// In which namespaces the launcher makes it.
-    fn namespaces(self) -> &'static str {
-        match self {
-            Self::Root | Self::Dev | Self::Files | Self::Binds => "host's namespaces",
-            Self::Proc => "guest's pid namespace",
-            Self::Sys => "guest's network, ipc, cgroup",
-        }
-    }
-}
-
-impl When {
-    fn text(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::Kept => "private layer on disk",
-            Self::MinimalInit => "minimal init, executed",
-            Self::HostNetwork => "`net.mode=host`",
-            Self::OwnNetwork => "any other `net.mode`",
-            Self::Present(BOOT_ID) => "systemd",
-            Self::Present(_) => "where the kernel has it",
-            Self::Named => "each of `mounts`",
-        }
-    }
-}
-
 /// The flags as mount(8) writes them.
 pub fn flag_names(flags: Flags) -> String {
     let names = [(RO, "ro"), (NOSUID, "nosuid"), (NODEV, "nodev"), (NOEXEC, "noexec")];
@@ -250,66 +201,5 @@ pub fn flag_names(flags: Flags) -> String {
     names.join(",")
 }
 
-/// The table in Markdown.
-pub fn markdown() -> String {
-    let mut text = "| where | what | flags | made in | which guests | restored by |\n\
-                    |---|---|---|---|---|---|\n"
-        .to_owned();
-    for mount in TABLE {
-        let restored_by = match mount.restored_by {
-            RestoredBy::Launcher => "launcher",
-            RestoredBy::Criu => "CRIU",
-        };
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} | {restored_by} |",
-            mount.at.replace('*', "as named"),
-            mount.what.text(),
-            flag_names(mount.flags),
-            mount.part.namespaces(),
-            mount.when.text(),
-        );
-    }
-    text
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_documented_table_is_this_one() {
-        let page = include_str!("../../../../docs/mounts.md");
-        let table = markdown();
-        assert!(page.contains(&table), "docs/mounts.md should have this table:\n{table}");
-    }
-
-    #[test]
-    fn parts_are_in_their_order() {
-        assert!(TABLE.is_sorted_by_key(|mount| mount.part as u8));
-        assert_eq!(TABLE[0].what, What::Root);
-    }
-
-    #[test]
-    fn a_mount_comes_after_those_below_it() {
-        for (index, mount) in TABLE.iter().enumerate() {
-            if let What::Again(path) = mount.what {
-                assert!(TABLE[..index].iter().any(|before| before.at == path), "{}", mount.at);
-            }
-            let covered = TABLE[index + 1..].iter().find(|later| {
-                mount.at.starts_with(later.at) && mount.at != later.at && later.at != "/"
-            });
-            assert!(covered.is_none(), "{} would be covered by {covered:?}", mount.at);
-        }
-    }
-
-    #[test]
-    fn no_mount_gives_what_the_root_withholds() {
-        for mount in TABLE {
-            let opens_devices =
-                matches!(mount.what, What::Devices | What::Terminals | What::File(_));
-            assert_eq!(mount.flags.contains(NODEV), !opens_devices, "{}", mount.at);
-            assert!(mount.flags.contains(NOSUID) || mount.what == What::Root, "{}", mount.at);
-        }
-    }
-}
+mod tests;

@@ -14,21 +14,10 @@ pub use raw::{Raw, copy_size};
 pub use relay::Relay;
 pub(crate) use relay::write_all;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, fstatfs, major, minor, openat};
+use rustix::fs::{FileType, fstat, fstatfs, major, minor};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, unlockpt};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::Path;
-
-/// A new pseudo-terminal of the devpts whose `ptmx` is at `path`: its master and its slave.
-///
-/// The slave is reached through the master, not by a name that a guest could have replaced.
-pub fn open(path: &Path) -> io::Result<(OwnedFd, OwnedFd)> {
-    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let master = openat(CWD, path, flags, Mode::empty())?;
-    let slave = slave(&master)?;
-    Ok((master, slave))
-}
 
 /// Which of standard input, output and error are, or are to be, terminals.
 pub type Terminals = [bool; 3];
@@ -60,7 +49,7 @@ pub fn refuse_directories() -> io::Result<()> {
     Ok(())
 }
 
-/// The other end of a pseudo-terminal.
+/// The slave of a pseudo-terminal, reached through its master and not by a name, which a guest could replace.
 pub fn slave(master: &OwnedFd) -> io::Result<OwnedFd> {
     unlockpt(master)?;
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 /// A command on a pseudo-terminal of this machine, and what a relay makes of its output.
 fn relayed(script: &str) -> (String, i32) {
-    let (master, slave) = open(Path::new("/dev/ptmx")).unwrap();
+    let master = std::fs::File::options().read(true).write(true).open("/dev/ptmx").unwrap().into();
+    let slave = slave(&master).unwrap();
     let stdio = || Stdio::from(slave.try_clone().unwrap());
     let mut child = Command::new("sh")
         .args(["-c", script])
@@ -38,7 +39,8 @@ fn relayed(script: &str) -> (String, i32) {
 
 #[test]
 fn a_pseudo_terminal_has_two_ends() {
-    let (master, slave) = open(Path::new("/dev/ptmx")).unwrap();
+    let master = std::fs::File::options().read(true).write(true).open("/dev/ptmx").unwrap().into();
+    let slave = slave(&master).unwrap();
     for fd in [&master, &slave] {
         let mode = fstat(fd).unwrap().st_mode;
         assert_eq!(FileType::from_raw_mode(mode), FileType::CharacterDevice);

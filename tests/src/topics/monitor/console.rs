@@ -3,8 +3,8 @@
 use super::{launch, logs};
 use crate::command;
 use crate::sandbox::Sandbox;
+use crate::terminal;
 use crate::test::{Test, test};
-use holm::terminal;
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::Stdio;
 
@@ -81,7 +81,7 @@ fn a_terminal_is_the_guests_own(sandbox: &mut Sandbox) {
         &["exec", "g", "--", "sh", "-c", script][..],
         &["run", "--base", "busybox", "--net", "none", "--", "sh", "-c", script],
     ] {
-        let (master, slave) = terminal::open("/dev/ptmx".as_ref()).unwrap();
+        let (master, slave) = terminal::open();
         let size = rustix::termios::Winsize { ws_row: 33, ws_col: 101, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&master, size).unwrap();
         let stdio = || Stdio::from(slave.try_clone().unwrap());

@@ -18,7 +18,7 @@ pub fn adopt(guest: &LockedGuest<'_>, running: &mut RunningGuest) -> Result<()> 
     let responder = responder(&record.network).unwrap_or(None);
     let monitor = spawn_monitor(guest, |ready| {
         let console = monitor::orphan_console(record.init_pid, &init);
-        let init = launch::Running { pid: record.init_pid, pidfd: init, console };
+        let init = launch::Running { pidfd: init, console };
         let handoff = MonitorFiles::open(guest, cgroup, responder)?.handoff(guest, init, None);
         record.monitor_pid = own_pid();
         record.monitor_inode = process::inode(record.monitor_pid);

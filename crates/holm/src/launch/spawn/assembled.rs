@@ -20,7 +20,6 @@ pub struct Assembled(Option<Waiting>);
 
 #[derive(Debug)]
 struct Waiting {
-    pid: i32,
     pidfd: OwnedFd,
     to_init: ParentEnd,
     program: String,
@@ -40,19 +39,19 @@ pub fn spawn(spec: &Spec<'_>) -> Result<Assembled> {
     let result = clone_and_assemble(spec, to_init, to_launcher, &program);
     host.restore()?;
     step::done("return");
-    let (pid, pidfd, to_init) = result?;
+    let (pidfd, to_init) = result?;
     let program = spec.init.program.clone();
-    Ok(Assembled(Some(Waiting { pid, pidfd, to_init, program })))
+    Ok(Assembled(Some(Waiting { pidfd, to_init, program })))
 }
 
 impl Assembled {
     /// Releases init, and returns when it has been executed: it may have ended by then.
     pub fn release(mut self) -> Result<Running> {
-        let Waiting { pid, pidfd, to_init, program } = self.0.take().expect("it waits until now");
+        let Waiting { pidfd, to_init, program } = self.0.take().expect("it waits until now");
         match to_init.release(&pidfd) {
             Ok(console) => {
                 step::done("exec");
-                Ok(Running { pid, pidfd, console })
+                Ok(Running { pidfd, console })
             }
             Err(error) => Err(match to_init.abandon(&pidfd, error) {
                 process::Error::Exec { errno } => Error::Exec { program, errno },
@@ -75,7 +74,7 @@ fn clone_and_assemble(
     to_init: ParentEnd,
     to_launcher: ChildEnd,
     program: &Program,
-) -> Result<(i32, OwnedFd, ParentEnd)> {
+) -> Result<(OwnedFd, ParentEnd)> {
     let guest_root = GuestRoot::assume(spec.assembly.ids.base)?;
     // Init unshares its network namespace itself, which takes as long as all the mounts: the two go on side by side.
     let wanted = flags::NEWUSER | flags::NEWPID | flags::NEWUTS | flags::NEWIPC;
@@ -94,7 +93,7 @@ fn clone_and_assemble(
     drop((to_launcher, guest_root));
     step::done("clone");
     match limited.map_err(Error::from).and_then(|()| assemble(spec, &to_init, pid, pidfd.as_fd())) {
-        Ok(()) => Ok((pid, pidfd, to_init)),
+        Ok(()) => Ok((pidfd, to_init)),
         Err(error) => Err(to_init.abandon(&pidfd, error)),
     }
 }

@@ -7,7 +7,6 @@ use crate::config::Rlimit;
 use crate::launch::Assembly;
 
 /// Everything that a launch needs.
-#[expect(missing_debug_implementations, reason = "a function has no Debug")]
 pub struct Spec<'a> {
     /// What the guest is assembled from.
     pub assembly: Assembly<'a>,
@@ -25,9 +24,7 @@ pub struct Spec<'a> {
 /// A guest that runs.
 #[derive(Debug)]
 pub struct Running {
-    /// Init's process id on the host.
-    pub pid: i32,
-    /// Init.
+    /// Init's pidfd.
     pub pidfd: OwnedFd,
     /// The master of init's console, if it has one.
     pub console: Option<OwnedFd>,
