@@ -1,4 +1,4 @@
-//! Access control lists: from the text in archives to the kernel's binary form.
+//! Access control lists: converting the text in archives to the kernel's binary form.
 
 /// From the kernel's `posix_acl_xattr.h`.
 const VERSION: u32 = 2;
@@ -10,11 +10,11 @@ const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 const NO_ID: u32 = u32::MAX;
 
-/// Length of a list of owner, group and others only.
+/// The length of a list with entries for owner, group and others only.
 pub const MINIMAL: usize = 4 + 3 * 8;
 
-/// The attribute value for a text such as
-/// `user::rwx,user:1000:r--,group::r-x,mask::rwx,other::---`.
+/// Converts a text such as
+/// `user::rwx,user:1000:r--,group::r-x,mask::rwx,other::---` to the value of the attribute.
 pub fn encode(text: &str) -> Result<Vec<u8>, String> {
     let mut entries = Vec::new();
     for line in text.split([',', '\n']) {
@@ -23,7 +23,7 @@ pub fn encode(text: &str) -> Result<Vec<u8>, String> {
             entries.push(parse_entry(entry)?);
         }
     }
-    // The order that the kernel demands.
+    // The kernel demands this order.
     entries.sort_unstable();
     let mut value = VERSION.to_le_bytes().to_vec();
     for (tag, id, permissions) in entries {
@@ -34,10 +34,10 @@ pub fn encode(text: &str) -> Result<Vec<u8>, String> {
     Ok(value)
 }
 
-/// Tag, id and permissions of `user:1000:rwx`, or with star's and bsdtar's number at the end,
-/// `user:joe:rwx:1000`.
+/// Parses tag, id and permissions of `user:1000:rwx` or, in the form of star and bsdtar with the id
+/// at the end, of `user:joe:rwx:1000`.
 fn parse_entry(entry: &str) -> Result<(u16, u32, u16), String> {
-    let wrong = || format!("`{entry}` is not an entry of an access control list");
+    let invalid = || format!("`{entry}` is not an entry of an access control list");
     let mut parts = entry.split(':');
     let mut next = || parts.next();
     let (kind, who, bits) = (next(), next().unwrap_or_default(), next().unwrap_or_default());
@@ -48,12 +48,12 @@ fn parse_entry(entry: &str) -> Result<(u16, u32, u16), String> {
         Some("group" | "g") => named(GROUP_OBJ, GROUP),
         Some("mask" | "m") => MASK,
         Some("other" | "o") => OTHER,
-        _ => return Err(wrong()),
+        _ => return Err(invalid()),
     };
     let id = match tag {
         USER | GROUP => number.unwrap_or(who).parse().map_err(|_| {
             format!(
-                "its access control list names `{who}`, whose number the archive does not have; \
+                "its access control list names `{who}`, whose id is not in the archive; \
                  make it with `tar --xattrs --xattrs-include='*'`"
             )
         })?,
@@ -66,7 +66,7 @@ fn parse_entry(entry: &str) -> Result<(u16, u32, u16), String> {
             'w' => 2,
             'x' => 1,
             '-' => 0,
-            _ => return Err(wrong()),
+            _ => return Err(invalid()),
         };
     }
     Ok((tag, id, permissions))

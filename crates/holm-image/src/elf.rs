@@ -1,6 +1,6 @@
-//! The little of ELF that matters: whose machine, and whether it needs an interpreter.
+//! ELF headers: the architecture of a program, and whether it needs an interpreter.
 
-/// Machine, as `uname -m` names it, by ELF class and number.
+/// Architectures, as `uname -m` names them, by ELF class and machine number.
 const MACHINES: [(u8, u16, &str); 8] = [
     (2, 62, "x86_64"),
     (1, 3, "i686"),
@@ -14,7 +14,7 @@ const MACHINES: [(u8, u16, &str); 8] = [
 
 const PT_INTERP: u32 = 3;
 
-/// The machine a program is for, from its first 20 bytes.
+/// The architecture of a program, from its first 20 bytes.
 pub fn machine(data: &[u8]) -> Option<&'static str> {
     let class = *data.strip_prefix(b"\x7fELF")?.first()?;
     let little = *data.get(5)? == 1;
@@ -23,12 +23,12 @@ pub fn machine(data: &[u8]) -> Option<&'static str> {
     MACHINES.iter().find(|(c, n, _)| (*c, *n) == (class, number)).map(|(.., name)| *name)
 }
 
-/// Whether `data` is a program of this machine's kind that runs without an interpreter.
+/// Whether `data` is a 64-bit little-endian program that runs without an interpreter.
 pub fn is_static(data: &[u8]) -> bool {
     headers(data).is_some_and(|types| !types.contains(&PT_INTERP))
 }
 
-/// The types of its program headers; 64 bits, little-endian.
+/// The types of its program headers.
 fn headers(data: &[u8]) -> Option<Vec<u32>> {
     data.strip_prefix(b"\x7fELF\x02\x01")?;
     let offset = u64::from_le_bytes(*data.get(32..)?.first_chunk()?);

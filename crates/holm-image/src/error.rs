@@ -3,13 +3,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Why a base cannot be made.
+/// An error of reading a source or writing a base.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Something of the source that a base must not or cannot hold.
+    /// A file in the source that a base must not or cannot contain.
     #[error("{}: {reason}", path.display())]
     Refused {
-        /// Where it is in the source.
+        /// Its path in the source.
         path: PathBuf,
         /// What it is, and what to do.
         reason: String,
@@ -27,7 +27,7 @@ pub enum Error {
     Tool {
         /// Its name.
         program: &'static str,
-        /// The last that it printed.
+        /// The end of its output.
         message: String,
     },
     /// The system refused something.
@@ -35,18 +35,18 @@ pub enum Error {
     Io {
         /// What was tried.
         what: &'static str,
-        /// With what.
+        /// The file.
         path: PathBuf,
-        /// the kernel's error.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// The result of what this library does.
+/// A result with this library's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// For `map_err` on what the standard library or rustix refuse.
+    /// For `map_err` on errors of the standard library and rustix.
     pub(crate) fn io<E: Into<io::Error>>(
         what: &'static str,
         path: &Path,
@@ -54,7 +54,7 @@ impl Error {
         move |source| Self::Io { what, path: path.to_owned(), source: source.into() }
     }
 
-    /// For what is refused at `path` of the source.
+    /// For a file of the source that is refused.
     pub(crate) fn refused(path: &[u8], reason: impl Into<String>) -> Self {
         Self::Refused { path: PathBuf::from(OsStr::from_bytes(path)), reason: reason.into() }
     }

@@ -3,12 +3,12 @@
 //! ```text
 //! STORE/ab/cdef...     an object
 //! STAGING/body         the body that is being written
-//! STAGING/abcdef...    a whole body that the store does not have yet
+//! STAGING/abcdef...    a complete body that the store does not have yet
 //! ```
 //!
-//! New bodies are collected in the staging directory and renamed into the store when all of them
-//! are on disk. So an object under its name is whole, even after a power failure, and an import
-//! that is killed leaves none behind.
+//! New bodies are collected in the staging directory, and renamed into the store when all of them
+//! are on disk. So the objects in the store are always complete, even after a power failure, and a
+//! killed import leaves none behind.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
@@ -24,24 +24,23 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use crate::error::{Error, Result};
 use crate::verity::Hasher;
 
-/// The size of pieces that are read and written. A body that fits into one is not written if the
-/// store has it.
+/// The size of the buffer. A body that fits into it is not written if the store has it already.
 pub(crate) const PIECE: usize = 1 << 20;
 const BLOCK: usize = 4096;
 
-/// An object store, and the bodies that are being added to it.
+/// An object store, and the bodies of a base that is being imported.
 #[derive(Debug)]
 pub struct Objects {
     store: PathBuf,
     staging: PathBuf,
-    /// Keeps unused objects from being collected, which needs this lock exclusively.
+    /// A shared lock, which keeps unused objects from being collected.
     _lock: File,
     /// Every body of the base, by its path below the store.
     bodies: BTreeMap<String, Stored>,
     buffer: Vec<u8>,
 }
 
-/// A body that is in the staging directory if it is new, and else in the store.
+/// A body. It is in the staging directory if it is new, otherwise in the store.
 #[derive(Debug)]
 struct Stored {
     size: u64,
@@ -64,14 +63,14 @@ impl Objects {
         Body { objects: self, hasher: Hasher::new(), file: None, at: 0 }
     }
 
-    /// Where the file with a body is now.
+    /// The file with a body.
     pub(crate) fn path(&self, id: &Sha256HashValue) -> PathBuf {
         let name = id.to_object_pathname();
         let store = self.store.join(&name);
         if store.exists() { store } else { self.staged(&name) }
     }
 
-    /// The bytes of all bodies, each once.
+    /// The bytes of all bodies; equal ones count once.
     pub fn bytes(&self) -> u64 {
         self.bodies.values().map(|body| body.size).sum()
     }
@@ -99,7 +98,7 @@ impl Objects {
             let from = self.staged(name);
             let to = self.store.join(name);
             match renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE) {
-                // Another import was quicker, with the same content.
+                // Another import has stored the same body.
                 Ok(()) | Err(rustix::io::Errno::EXIST) => {}
                 Err(e) => return Err(Error::io("create", &to)(e)),
             }
@@ -122,7 +121,7 @@ impl Objects {
             let at = size - self.buffer.len() as u64;
             write_sparse(&file, &self.buffer, at).map_err(Error::io("write", &path))?;
             file.set_len(size).map_err(Error::io("write", &path))?;
-            // The metadata image says who may read the file.
+            // The file's own mode is in the metadata image.
             file.set_permissions(Permissions::from_mode(0o444))
                 .map_err(Error::io("write", &path))?;
             let to = self.staged(&name);
@@ -132,12 +131,12 @@ impl Objects {
         Ok(())
     }
 
-    /// Where the new body `name` waits for [`Objects::commit`].
+    /// The file of a new body before [`Objects::commit`].
     fn staged(&self, name: &str) -> PathBuf {
         self.staging.join(name.replace('/', ""))
     }
 
-    /// Where a body is while it is being written.
+    /// The file of a body that is being written.
     fn temporary(&self) -> PathBuf {
         self.staging.join("body")
     }
@@ -149,22 +148,22 @@ pub(crate) struct Body<'a> {
     objects: &'a mut Objects,
     hasher: Hasher,
     file: Option<File>,
-    /// Where in the file the buffer belongs.
+    /// The offset of the buffer in the file.
     at: u64,
 }
 
 impl Body<'_> {
-    /// Goes on with `data`.
+    /// Appends data.
     pub(crate) fn data(&mut self, data: &[u8]) -> Result<()> {
         self.hasher.data(data);
         if self.objects.buffer.len() + data.len() > PIECE {
-            self.spill()?;
+            self.flush()?;
         }
         self.objects.buffer.extend_from_slice(data);
         Ok(())
     }
 
-    /// Goes on with `count` zeros, which take no space.
+    /// Appends `count` zeros, which take no space on disk.
     pub(crate) fn hole(&mut self, count: u64) -> Result<()> {
         if count < PIECE as u64 {
             let zeros = [0; BLOCK];
@@ -176,28 +175,28 @@ impl Body<'_> {
             }
             return Ok(());
         }
-        self.spill()?;
+        self.flush()?;
         self.hasher.zeros(count);
         self.at += count;
         Ok(())
     }
 
-    /// Ends the body and returns how the image refers to it.
+    /// Completes the body, and returns the image's reference to it.
     pub(crate) fn end(mut self) -> Result<RegularFile<Sha256HashValue>> {
         let size = self.hasher.len();
         if size <= INLINE_CONTENT_MAX_V0 as u64 {
             return Ok(RegularFile::Inline(self.objects.buffer.as_slice().into()));
         }
         if self.file.is_some() {
-            self.spill()?;
+            self.flush()?;
         }
         let id = Sha256HashValue::from(self.hasher.finish());
         self.objects.keep(&id, size, self.file)?;
         Ok(RegularFile::External(id, size))
     }
 
-    /// Empties the buffer into the file.
-    fn spill(&mut self) -> Result<()> {
+    /// Writes the buffer to the file.
+    fn flush(&mut self) -> Result<()> {
         let path = self.objects.temporary();
         let file = match &mut self.file {
             Some(file) => file,

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::sparse;
 use crate::xattrs::{self, Xattrs};
 
-/// Keys of access control lists as text, and the attributes that they become.
+/// The keys of access control lists as text, and the attributes that they are converted to.
 const LISTS: [(&str, &str); 2] = [
     ("SCHILY.acl.access", "system.posix_acl_access"),
     ("SCHILY.acl.default", "system.posix_acl_default"),
@@ -18,7 +18,7 @@ const LISTS: [(&str, &str); 2] = [
 /// The extended header of one entry.
 #[derive(Debug, Default)]
 pub struct Pax {
-    /// Its name; of a file with holes the real one.
+    /// Its name; for a file with holes, the real one.
     pub path: Option<Vec<u8>>,
     /// The target of a link.
     pub link: Option<Vec<u8>>,
@@ -30,14 +30,14 @@ pub struct Pax {
     pub gid: Option<u64>,
     /// Seconds and nanoseconds.
     pub mtime: Option<(i64, u32)>,
-    /// Records about attributes, access control lists and holes, in their order.
+    /// The records about attributes, access control lists and holes, in their order.
     records: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// Parses the records in `text`; `None` if they are damaged. The last record of a key counts.
 pub fn parse(mut text: &[u8]) -> Option<Pax> {
     let mut pax = Pax::default();
-    // The name of a file with holes: GNU tar makes up another for `path`.
+    // For a file with holes, GNU tar stores another name in `path`.
     let mut real = None;
     while !text.is_empty() {
         let (key, value, rest) = record(text)?;
@@ -67,20 +67,20 @@ impl Pax {
         let mut all = Xattrs::new();
         for (key, value) in &self.records {
             if let Some(name) = key.strip_prefix(b"SCHILY.xattr.") {
-                xattrs::take(&mut all, path, name, value)?;
+                xattrs::add(&mut all, path, name, value)?;
             }
         }
         for (key, list) in LISTS {
-            // The same with numbers instead of names, if the archive has that too.
+            // The archive has the list in binary form too, with ids instead of names.
             if all.contains_key(OsStr::new(list)) {
                 continue;
             }
             let Some(value) = self.last(key) else { continue };
             let value = acl::encode(&String::from_utf8_lossy(value))
                 .map_err(|reason| Error::refused(path, reason))?;
-            // A list that says no more than the mode is none; the kernel drops it too.
+            // A list that is equivalent to the mode is dropped, as the kernel does.
             if value.len() > acl::MINIMAL || list.ends_with("default") {
-                xattrs::take(&mut all, path, list.as_bytes(), &value)?;
+                xattrs::add(&mut all, path, list.as_bytes(), &value)?;
             }
         }
         Ok(all)
@@ -101,8 +101,8 @@ impl Pax {
         self.last("GNU.sparse.realsize").or_else(|| self.last("GNU.sparse.size"))
     }
 
-    /// Where the data of an entry with holes goes; `None` if the map is damaged. In one of the
-    /// formats it is read from the start of the entry's data.
+    /// The map of an entry with holes; `None` if it is damaged. In one of the formats it is at the
+    /// start of the entry's data.
     pub fn sparse_map(&self, data: &mut impl Read) -> Option<sparse::Map> {
         let size = number(self.sparse_size()?)?;
         let numbers = match (self.last("GNU.sparse.major"), self.last("GNU.sparse.map")) {
@@ -118,8 +118,8 @@ impl Pax {
     }
 }
 
-/// Key and value of the first record of `text`, which is `LENGTH KEY=VALUE` and a newline, and the
-/// rest. Only the length tells where it ends: a value may hold newlines.
+/// Splits `text` into key and value of its first record, `LENGTH KEY=VALUE` and a newline, and the
+/// rest. Only the length determines where a record ends, because a value may contain newlines.
 fn record(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let space = text.iter().position(|b| *b == b' ')?;
     let length = usize::try_from(number(&text[..space])?).ok()?;

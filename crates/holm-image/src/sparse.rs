@@ -2,12 +2,12 @@
 
 use std::io::Read;
 
-/// No file has more pieces of data; a map that claims so is an attack on memory.
+/// The most pieces of data that a file may have. A larger map is taken for an attack on memory.
 const PIECES_MAX: usize = 1 << 22;
-/// The blocks that a map before the data is padded to.
+/// A map before the data is padded to blocks of this size.
 const BLOCK: usize = 512;
 
-/// Where the data of a file with holes is.
+/// The map of a file with holes: where its data is.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Map {
     /// The file's length.
@@ -17,8 +17,8 @@ pub struct Map {
 }
 
 impl Map {
-    /// The map of a file of `size` bytes from pairs of offset and length; `None` if they overlap,
-    /// are not in order, or do not fit.
+    /// Makes the map of a file of `size` bytes from pairs of offset and length; `None` if they
+    /// overlap, are not in order, or exceed the size.
     pub fn new(size: u64, numbers: &[u64]) -> Option<Self> {
         let (pairs, []) = numbers.as_chunks::<2>() else { return None };
         let mut at = 0;
@@ -31,13 +31,13 @@ impl Map {
             at = end;
             data.push((*offset, *length));
         }
-        // No file of Linux is longer.
+        // No file can be longer.
         (size <= i64::MAX.cast_unsigned()).then_some(Self { size, data })
     }
 }
 
-/// Reads the pairs of GNU tar's map in version 1.0 from the start of an entry's data: decimal
-/// lines, padded to 512 bytes.
+/// Reads the pairs of a map in GNU tar's format 1.0 from the start of an entry's data: decimal
+/// numbers on lines, padded to 512 bytes.
 pub fn read_numbers(entry: &mut impl Read) -> Option<Vec<u64>> {
     let mut block = [0; BLOCK];
     let mut at = block.len();

@@ -1,4 +1,4 @@
-//! What kind of system a tree holds.
+//! Detecting what kind of system a tree is.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,24 +12,24 @@ use crate::elf;
 use crate::objects::Objects;
 use crate::tree::Tree;
 
-/// Links followed on the way to one file, as the kernel does.
+/// How many symbolic links are followed in resolving a path, as in the kernel.
 const LINKS_MAX: u32 = 40;
-/// At most this much of a file is read: an os-release with a large hole would take all memory.
+/// How much of a file is read at most: an os-release with a large hole would take all memory.
 const START: u64 = 64 << 10;
-/// Where an init may be; the first that exists counts.
+/// The paths of init. The first that exists counts.
 const INITS: [&str; 4] =
     ["/sbin/init", "/lib/systemd/systemd", "/usr/lib/systemd/systemd", "/bin/init"];
 
-/// The system that a tree holds.
+/// The system in a tree.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct System {
-    /// Path of the init it brings.
+    /// The path of its init, if it has one.
     pub init: Option<String>,
     /// What kind of init that is: "systemd 257", "sysvinit", "openrc", "runit".
     pub kind: Option<String>,
     /// `PRETTY_NAME` of its os-release.
     pub os: Option<String>,
-    /// The machine its programs are for, as `uname -m` names it; empty when it holds none.
+    /// The architecture of its programs, as `uname -m` names it; empty if it contains none.
     pub arch: String,
 }
 
@@ -54,7 +54,7 @@ impl System {
     }
 }
 
-/// `PRETTY_NAME` of an os-release.
+/// The `PRETTY_NAME` of an os-release.
 fn pretty_name(text: &str) -> Option<String> {
     let value = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?.trim();
     let quoted = |q: char| value.strip_prefix(q)?.strip_suffix(q);
@@ -62,14 +62,14 @@ fn pretty_name(text: &str) -> Option<String> {
     Some(value.replace("\\\"", "\""))
 }
 
-/// The tree as a guest would see it.
+/// A tree in which paths are resolved as in a guest.
 struct View<'a> {
     tree: &'a Tree,
     objects: &'a Objects,
 }
 
 impl View<'_> {
-    /// The kind of init that the program at `real` is.
+    /// The kind of the init at the path `real`.
     fn kind(&self, real: &str) -> Option<String> {
         let name = real.rsplit('/').next()?;
         Some(match name {
@@ -80,14 +80,14 @@ impl View<'_> {
             "busybox" => "busybox".into(),
             "openrc-init" => "openrc".into(),
             _ if name.starts_with("runit") => "runit".into(),
-            // With Debian's openrc package sysvinit is process 1 and runs openrc.
+            // In Debian's openrc package sysvinit is process 1 and runs openrc.
             _ if self.program("/sbin/openrc").is_some() => "openrc".into(),
             _ if self.text("/etc/inittab").is_some() => "sysvinit".into(),
             _ => return None,
         })
     }
 
-    /// The version in the name of systemd's own library.
+    /// The version of systemd, from the name of its library.
     fn systemd_version(&self) -> Option<String> {
         let machines = ["x86_64", "aarch64", "i386", "riscv64"]
             .map(|m| format!("/usr/lib/{m}-linux-gnu/systemd"));

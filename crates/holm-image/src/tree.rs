@@ -1,5 +1,5 @@
-//! The files of a base, in memory while they are read: so a hostile archive has nowhere to escape
-//! to.
+//! The metadata of a base's files, in memory. Because a source is read into memory, not unpacked,
+//! a hostile archive cannot write anywhere.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -23,7 +23,7 @@ const PATH_MAX: usize = 4095;
 /// The composefs writer visits the tree recursively, so its depth needs a bound.
 const DEPTH_MAX: usize = 1000;
 
-/// All files of a base. Bodies above 64 bytes are in [`Objects`](crate::Objects).
+/// All files of a base. Bodies of more than 64 bytes are in [`Objects`](crate::Objects).
 #[derive(Debug)]
 pub struct Tree {
     fs: FileSystem<Sha256HashValue>,
@@ -36,7 +36,7 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// An empty root directory.
+    /// A tree with an empty root directory.
     pub fn new() -> Self {
         Self { fs: FileSystem::new(directory_stat()) }
     }
@@ -117,7 +117,7 @@ impl Tree {
         below(&self.fs.root)
     }
 
-    /// The metadata image: EROFS in the composefs layout, V1, which keeps nanoseconds.
+    /// The metadata image: EROFS in the composefs layout, version 1, which stores nanoseconds.
     pub fn image(mut self) -> Result<Box<[u8]>> {
         self.fs.compact();
         let fs = ValidatedFileSystem::new(self.fs)
@@ -125,7 +125,7 @@ impl Tree {
         Ok(mkfs_erofs_versioned(&fs, FormatVersion::V1))
     }
 
-    /// The directory that `parents` name. Missing ones are made: archives may leave them out.
+    /// The directory `parents`. Missing directories are made, because archives may omit them.
     fn parent(
         &mut self,
         path: &[u8],

@@ -1,7 +1,7 @@
 //! The fs-verity digest (SHA-256, blocks of 4096 bytes, no salt), which names an object.
 //!
-//! composefs has a hasher too. This one handles a hole of any length in no time, because it hashes
-//! equal blocks once on each level.
+//! composefs has a hasher too, but this one is fast for holes of any length: it hashes equal blocks
+//! once on each level.
 
 use openssl::sha::sha256;
 
@@ -9,7 +9,7 @@ const BLOCK: usize = 4096;
 const HASH: usize = 32;
 const ZEROS: [u8; BLOCK] = [0; BLOCK];
 
-/// Computes a digest from data as it comes.
+/// Computes a digest incrementally.
 #[derive(Debug)]
 pub struct Hasher {
     /// The last, unfinished block of data.
@@ -33,13 +33,13 @@ impl Hasher {
         Self { partial: Vec::with_capacity(BLOCK), levels: Vec::new(), zero, len: 0 }
     }
 
-    /// Bytes hashed so far.
+    /// The number of bytes so far.
     #[expect(clippy::len_without_is_empty, reason = "a length, not a collection")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Goes on with `data`.
+    /// Appends data.
     pub fn data(&mut self, mut data: &[u8]) {
         self.len += data.len() as u64;
         if !self.partial.is_empty() {
@@ -55,7 +55,7 @@ impl Hasher {
         self.partial.extend_from_slice(rest);
     }
 
-    /// Goes on with `count` zeros.
+    /// Appends `count` zeros.
     pub fn zeros(&mut self, mut count: u64) {
         self.len += count;
         if !self.partial.is_empty() {
@@ -65,7 +65,7 @@ impl Hasher {
             self.end_block();
         }
         self.push_many(0, self.zero, count / BLOCK as u64);
-        // Data was pushed up to here unless the block is still unfinished, and then count is 0.
+        // Either the last block is complete and has been pushed, or count is 0.
         self.partial.resize(self.partial.len() + small(count % BLOCK as u64), 0);
     }
 
@@ -77,8 +77,8 @@ impl Hasher {
         }
     }
 
-    /// Adds a hash to a level. A full block is passed up only when the next hash comes, because a
-    /// level with one block is the root.
+    /// Adds a hash to a level. A full block is hashed into the level above only when the next hash
+    /// arrives, because a level with a single block is the root.
     fn push(&mut self, level: usize, hash: [u8; HASH]) {
         if level == self.levels.len() {
             self.levels.push(Vec::with_capacity(BLOCK));
@@ -91,7 +91,8 @@ impl Hasher {
         self.levels[level].extend_from_slice(&hash);
     }
 
-    /// The same as `push` that many times. Blocks full of the same hash go up as many of one hash.
+    /// Adds `count` equal hashes to a level. The blocks that they fill are equal too, so each of
+    /// them adds the same hash to the level above.
     fn push_many(&mut self, level: usize, hash: [u8; HASH], mut count: u64) {
         let full = (BLOCK / HASH) as u64;
         while count > full && self.levels.get(level).is_none_or(|block| block.len() < BLOCK) {
@@ -101,7 +102,7 @@ impl Hasher {
         if count > full {
             let up = sha256(&self.levels[level]);
             self.push(level + 1, up);
-            // As of any level, something of this one stays behind.
+            // The last block of a level stays, as in `push`.
             let blocks = (count - 1) / full;
             self.push_many(level + 1, sha256(&hash.repeat(BLOCK / HASH)), blocks);
             self.levels[level].clear();
@@ -143,7 +144,7 @@ impl Hasher {
     }
 }
 
-/// A number below the size of a block, as a length.
+/// Converts a number that is not above the size of a block.
 fn small(n: u64) -> usize {
     usize::try_from(n).unwrap_or(BLOCK)
 }

@@ -1,4 +1,4 @@
-//! The extended attributes that a base may have, and in what form.
+//! The extended attributes that the files of a base may have.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -9,27 +9,27 @@ use crate::error::{Error, Result};
 /// The attributes of one file.
 pub type Xattrs = BTreeMap<Box<OsStr>, Box<[u8]>>;
 
-/// Revisions of `security.capability` in its first word, and their lengths.
+/// The revisions of `security.capability`, as in its first 32 bits, and their lengths.
 const REVISION_MASK: u32 = 0xff00_0000;
 const V1: (u32, usize) = (0x0100_0000, 12);
 const V2: (u32, usize) = (0x0200_0000, 20);
 const V3: (u32, usize) = (0x0300_0000, 24);
 
-/// The longest name, as everywhere on Linux; the image has one byte for its length.
+/// The longest name on Linux, and in the image, which has one byte for the length.
 const NAME_MAX: usize = 255;
 /// The longest value: the image has two bytes for its length.
 const VALUE_MAX: usize = u16::MAX as usize;
-/// How many one file may have: the image counts those that files share in one byte.
+/// How many attributes a file may have: the image counts shared ones in one byte.
 const COUNT_MAX: usize = 128;
-/// The bytes of all names and values of one file. An image has room for 256 KiB, with padding and
-/// its own attributes.
+/// The bytes of all names and values of a file. An image has room for 256 KiB, which includes
+/// padding and its own attributes.
 const SUM_MAX: usize = 128 << 10;
 
 /// Adds an attribute of the file `path` to `xattrs`.
 ///
 /// `trusted.overlay.*` is refused: overlayfs would obey it in a lower layer, and a redirect can
 /// reach any object of the store.
-pub fn take(xattrs: &mut Xattrs, path: &[u8], name: &[u8], value: &[u8]) -> Result<()> {
+pub fn add(xattrs: &mut Xattrs, path: &[u8], name: &[u8], value: &[u8]) -> Result<()> {
     let shown = OsStr::from_bytes(name).display();
     if name.starts_with(b"trusted.overlay.") {
         let reason = format!(
@@ -51,8 +51,8 @@ pub fn take(xattrs: &mut Xattrs, path: &[u8], name: &[u8], value: &[u8]) -> Resu
     })
 }
 
-/// Checks the limits of the image after `name` was added. The crate that writes the image would
-/// truncate lengths silently, and the kernel then read attributes and files from within the values.
+/// Checks the limits of the image after `name` was added. The crate that writes the image truncates
+/// lengths silently, and the kernel would then parse parts of values as attributes and files.
 fn check(xattrs: &Xattrs, name: &[u8]) -> std::result::Result<(), String> {
     if !(1..=NAME_MAX).contains(&name.len()) || name.contains(&0) {
         return Err(format!(
@@ -66,25 +66,26 @@ fn check(xattrs: &Xattrs, name: &[u8]) -> std::result::Result<(), String> {
     let shown = shown.display();
     if length > VALUE_MAX {
         return Err(format!(
-            "its attribute {shown} has {length} bytes; a base holds {VALUE_MAX} at most"
+            "its attribute {shown} has {length} bytes; {VALUE_MAX} are possible in a base"
         ));
     }
     if xattrs.len() > COUNT_MAX {
         return Err(format!(
-            "it has the attribute {shown} and as many others as a base holds, {COUNT_MAX}"
+            "it has {} attributes; {COUNT_MAX} are possible in a base",
+            xattrs.len()
         ));
     }
     let sum: usize = xattrs.iter().map(|(name, value)| name.len() + value.len()).sum();
     if sum > SUM_MAX {
         return Err(format!(
-            "with {shown} its attributes have {sum} bytes; a base holds {SUM_MAX} at most"
+            "its attributes have {sum} bytes together; {SUM_MAX} are possible in a base"
         ));
     }
     Ok(())
 }
 
-/// File capabilities as revision 2, without the user namespace of revision 3: an image belongs to
-/// no user namespace, and the kernel fails with EOVERFLOW on revision 3 there.
+/// Converts file capabilities of revision 3 to revision 2, which has no user namespace: an image
+/// belongs to no user namespace, so the kernel would fail with EOVERFLOW on revision 3.
 fn plain_capability(value: &[u8]) -> Option<Vec<u8>> {
     let magic = u32::from_le_bytes(*value.first_chunk()?);
     match (magic & REVISION_MASK, value.len()) {
@@ -119,13 +120,13 @@ mod tests {
     #[test]
     fn overlay_attributes_are_refused() {
         for name in ["trusted.overlay.redirect", "trusted.overlay.opaque", "trusted.overlay."] {
-            let error = take(&mut Xattrs::new(), b"etc/x", name.as_bytes(), b"y").unwrap_err();
+            let error = add(&mut Xattrs::new(), b"etc/x", name.as_bytes(), b"y").unwrap_err();
             let message = error.to_string();
             assert!(message.contains("etc/x") && message.contains(name), "{message}");
         }
         let mut kept = Xattrs::new();
-        take(&mut kept, b"x", b"user.overlay.opaque", b"y").unwrap();
-        take(&mut kept, b"x", b"trusted.other", b"\0\xff").unwrap();
+        add(&mut kept, b"x", b"user.overlay.opaque", b"y").unwrap();
+        add(&mut kept, b"x", b"trusted.other", b"\0\xff").unwrap();
         assert_eq!(kept.len(), 2);
     }
 }

@@ -4,12 +4,12 @@ use std::process::Command;
 
 use crate::error::{Error, Result};
 
-/// Suites that have updates and security updates under these names.
+/// The suites that have updates and security updates.
 const RELEASES: [&str; 7] =
     ["bullseye", "bookworm", "trixie", "forky", "oldstable", "stable", "testing"];
 const FORMAT: &str = "$(CREATED_BY)|$(ORIGIN)|$(LABEL)|$(RELEASE)|$(COMPONENT)|$(REPO_URI)";
 
-/// The lines of a sources.list for `suite`, from the host's mirrors.
+/// The lines of a sources.list for `suite`, with the host's mirrors.
 pub fn sources(suite: &str) -> Result<Vec<String>> {
     let output = Command::new("apt-get")
         .args(["indextargets", "--format", FORMAT])
@@ -24,7 +24,8 @@ pub fn sources(suite: &str) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// The same from the output of `apt-get indextargets`, one line of [`FORMAT`] for each index.
+/// Makes those lines from the output of `apt-get indextargets`, which has a line in [`FORMAT`] for
+/// each index.
 fn from_targets(suite: &str, targets: &str) -> Vec<String> {
     let mirror = |label: &str| {
         targets.lines().find_map(|line| {

@@ -16,11 +16,11 @@ use crate::objects::{Body, Objects, PIECE};
 use crate::tar::{self, Entry, Reader};
 use crate::tree::{Content, Tree, device};
 
-/// The longest file that ext4 holds. One of 2^63 bytes costs an archive nothing, and would take
+/// The longest file, as in ext4. A hole of 2^63 bytes is cheap in an archive, but would take
 /// megabytes in the image.
 const FILE_MAX: u64 = 16 << 40;
 
-/// Reads the archive `file`; `name` stands for it in errors.
+/// Reads the archive `file`; `name` is its name in errors.
 pub fn read(
     file: File,
     name: &str,
@@ -58,7 +58,7 @@ fn read_entry(
     let path = entry.path.as_slice();
     let id = |number: u64| {
         u32::try_from(number)
-            .map_err(|_| Error::refused(path, format!("its owner {number} is no user id")))
+            .map_err(|_| Error::refused(path, format!("its owner {number} is not a user id")))
     };
     let stat = || -> Result<Stat> {
         Ok(Stat {
@@ -127,7 +127,7 @@ fn copy(
     };
     if map.size > FILE_MAX {
         let reason = format!(
-            "a file of {} bytes; a base holds {FILE_MAX} at most, so leave it out of the archive",
+            "a file of {} bytes; {FILE_MAX} are possible in a base, so leave it out of the archive",
             map.size
         );
         return Err(Error::refused(&entry.path, reason));
@@ -163,7 +163,7 @@ fn decompress(file: Counted, name: &str) -> Result<Box<dyn Read>> {
                 "bzip2 is not supported: `bzip2 -dc FILE | holm base import NAME -`",
             ));
         }
-        [] => return Err(Error::source(name, "there is nothing in it")),
+        [] => return Err(Error::source(name, "it is empty")),
         plain if plain.first_chunk().is_some_and(|block| !looks_like_tar(block)) => {
             return Err(Error::source(
                 name,
@@ -179,7 +179,7 @@ fn looks_like_tar(block: &[u8; tar::BLOCK]) -> bool {
     tar::is_header(block) || block.iter().all(|b| *b == 0)
 }
 
-/// A file that counts the bytes that were read from it.
+/// A file that counts the bytes read from it.
 struct Counted {
     file: File,
     count: std::rc::Rc<std::cell::Cell<u64>>,

@@ -64,12 +64,12 @@ const FILES: [(&str, u32, &str); 9] = [
     ("var/www/index.html", 0o644, "It works.\n"),
 ];
 
-/// Reads the host's busybox, and adds what makes it a system.
+/// Makes a system of the host's busybox and a few files.
 pub fn read(tree: &mut Tree, objects: &mut Objects) -> Result<()> {
     let path = find()?;
     let mut file = File::open(&path).map_err(Error::io("open", &path))?;
-    let time = file.metadata().map_err(Error::io("look at", &path))?.mtime();
-    // Not the present: importing the same busybox again gives the same image.
+    let time = file.metadata().map_err(Error::io("stat", &path))?.mtime();
+    // The files get busybox's time, so that importing it again makes the same image.
     let stat = |mode| Stat {
         st_mode: mode,
         st_uid: 0,
@@ -130,7 +130,7 @@ fn applets(path: &Path) -> Result<Vec<String>> {
     if applets.is_empty() {
         return Err(Error::Tool {
             program: "busybox --list-full",
-            message: "it lists nothing".into(),
+            message: "it lists no applets".into(),
         });
     }
     Ok(applets)

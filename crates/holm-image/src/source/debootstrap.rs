@@ -8,20 +8,20 @@ use std::process::{Command, Stdio};
 use super::{Progress, apt};
 use crate::error::{Error, Result};
 
-/// Directories whose content is left out: mmdebstrap leaves device nodes in /dev, and nothing in
-/// the others is to last.
+/// Directories whose contents are left out: mmdebstrap leaves device nodes in /dev, and the
+/// contents of the others are temporary.
 pub const EMPTY: [&str; 5] = ["dev", "proc", "run", "sys", "tmp"];
 
-/// Packages of every base, beyond those that Debian calls required and apt: for a system that
-/// boots, with sessions (logind) and tools to look at its network.
+/// The packages of every base, beyond those that Debian calls required, and apt: what a system
+/// needs to boot, to have sessions (logind), and to inspect its network.
 const PACKAGES: [&str; 6] =
     ["dbus", "iproute2", "iputils-ping", "libpam-systemd", "netbase", "procps"];
-/// The init of a base unless a package brings another.
+/// The init of a base unless another is requested.
 const INIT: &str = "systemd-sysv";
-/// Packages that bring another init, with which systemd's sessions do not work.
+/// The packages of other inits, with which systemd's sessions do not work.
 const OTHER_INITS: [&str; 3] = ["sysvinit-core", "runit-init", "openrc"];
 
-/// Installs `suite` into a new directory below `staging` and returns that.
+/// Installs `suite` into a new directory below `staging`, which it returns.
 pub fn install(
     staging: &Path,
     suite: &str,
@@ -45,7 +45,7 @@ fn include(packages: &[String]) -> String {
     let asked = |name: &str| packages.iter().any(|p| p == name);
     if OTHER_INITS.iter().any(|name| asked(name)) {
         all.retain(|p| *p != "libpam-systemd");
-        // Debian's openrc runs services and brings no process 1.
+        // Debian's openrc runs services, but has no process 1.
         if !asked("sysvinit-core") && !asked("runit-init") {
             all.push("sysvinit-core");
         }
@@ -56,8 +56,8 @@ fn include(packages: &[String]) -> String {
     all.join(",")
 }
 
-/// Runs mmdebstrap in mount and pid namespaces of its own: its mounts are never seen on the host,
-/// and everything that it started ends with this process, however that ends.
+/// Runs mmdebstrap in its own mount and pid namespaces: its mounts are not visible on the host, and
+/// all its processes end with this one, however that ends.
 fn mmdebstrap(
     root: &Path,
     suite: &str,
@@ -91,7 +91,7 @@ fn mmdebstrap(
     let mut output = Vec::new();
     if let Some(stderr) = child.stderr.take() {
         let mut steps = 0;
-        // Not lines of text: a package's script may print anything.
+        // Not `lines`, which requires UTF-8: a package's script may print anything.
         for line in BufReader::new(stderr).split(b'\n') {
             let line = line.map_err(Error::io("read the output of", Path::new("mmdebstrap")))?;
             let line = String::from_utf8_lossy(&line).trim().to_owned();
@@ -110,7 +110,7 @@ fn mmdebstrap(
     Err(Error::Tool { program: "mmdebstrap", message: reason(&output) })
 }
 
-/// The lines that say why, out of what mmdebstrap and apt printed.
+/// The lines with the reason of a failure, from the output of mmdebstrap and apt.
 fn reason(output: &[String]) -> String {
     let is_error = |line: &&String| line.starts_with("E: ") || line.contains("not found");
     let mut errors: Vec<&str> = output.iter().filter(is_error).map(String::as_str).collect();
@@ -126,7 +126,7 @@ fn reason(output: &[String]) -> String {
     errors.join("; ")
 }
 
-/// Removes what must not be the same in two guests, and what was copied from the host.
+/// Removes what must be different in each guest, and what was copied from the host.
 fn remove_identity(root: &Path) -> Result<()> {
     let etc = root.join("etc");
     for name in ["hostname", "resolv.conf"] {

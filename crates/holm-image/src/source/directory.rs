@@ -23,8 +23,8 @@ use crate::objects::{Objects, PIECE};
 use crate::tree::{Tree, device};
 use crate::xattrs::{self, Xattrs};
 
-/// Reads the directory `root`, without what is mounted in it: mountpoints are empty. So are the
-/// directories that `empty` names.
+/// Reads the directory `root`. Mountpoints in it, and the directories in `empty`, become empty
+/// directories.
 pub fn read(
     root: &Path,
     empty: &[&str],
@@ -34,7 +34,7 @@ pub fn read(
 ) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let fd = openat(CWD, root, flags, Mode::empty()).map_err(Error::io("open", root))?;
-    let stat = stat(&fd, c"").map_err(Error::io("look at", root))?;
+    let stat = stat(&fd, c"").map_err(Error::io("stat", root))?;
     let xattrs = read_xattrs(b".", format!("/proc/self/fd/{}/.", fd.as_raw_fd()))?;
     tree.directory(b"", to_stat(&stat, xattrs))?;
     let mut scan = Scan {
@@ -90,7 +90,7 @@ impl Scan<'_, '_> {
         let found = match stat(dir, name) {
             Ok(found) => found,
             Err(Errno::NOENT) => return Ok(()), // removed since the directory was listed
-            Err(e) => return Err(Error::io("look at", shown)(e)),
+            Err(e) => return Err(Error::io("stat", shown)(e)),
         };
         let kind = FileType::from_raw_mode(u32::from(found.stx_mode));
         let key = (found.stx_dev_major, found.stx_dev_minor, found.stx_ino);
@@ -123,7 +123,7 @@ impl Scan<'_, '_> {
                 LeafContent::Symlink(OsStr::from_bytes(target.to_bytes()).into())
             }
             FileType::Fifo => LeafContent::Fifo,
-            // Useless without the process that made it, which will make it again.
+            // Useless without the process that made it, which makes a new one.
             FileType::Socket => return Ok(()),
             _ => return Err(device(path)),
         };
@@ -142,9 +142,9 @@ impl Scan<'_, '_> {
         loop {
             let data = match seek(file, SeekFrom::Data(at)) {
                 Ok(data) => data,
-                // No more data: the rest is a hole.
+                // The rest is a hole.
                 Err(Errno::NXIO) => {
-                    let end = file.metadata().map_err(Error::io("look at", path))?.len();
+                    let end = file.metadata().map_err(Error::io("stat", path))?.len();
                     body.hole(end.saturating_sub(at))?;
                     return body.end();
                 }
@@ -158,7 +158,7 @@ impl Scan<'_, '_> {
                 let n =
                     file.read_at(&mut self.buffer[..want], at).map_err(Error::io("read", path))?;
                 if n == 0 {
-                    return body.end(); // it shrank meanwhile
+                    return body.end(); // it has been truncated
                 }
                 body.data(&self.buffer[..n])?;
                 at += n as u64;
@@ -190,7 +190,7 @@ fn to_stat(found: &Statx, xattrs: Xattrs) -> Stat {
     }
 }
 
-/// The extended attributes of the file at `entry`, a path through /proc so that those of symbolic
+/// The extended attributes of the file at `entry`: a path through /proc, so that those of symbolic
 /// links can be read.
 fn read_xattrs(path: &[u8], entry: impl AsRef<Path>) -> Result<Xattrs> {
     let (entry, shown) = (entry.as_ref(), Path::new(OsStr::from_bytes(path)));
@@ -208,7 +208,7 @@ fn read_xattrs(path: &[u8], entry: impl AsRef<Path>) -> Result<Xattrs> {
             Err(Errno::NODATA) => continue,
             Err(e) => return Err(Error::io("read the attributes of", shown)(e)),
         };
-        xattrs::take(&mut xattrs, path, name, &value[..length])?;
+        xattrs::add(&mut xattrs, path, name, &value[..length])?;
     }
     Ok(xattrs)
 }

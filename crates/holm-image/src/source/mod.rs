@@ -1,4 +1,4 @@
-//! The sources that bases are made from.
+//! Reading the sources of bases.
 
 mod apt;
 pub mod archive;
@@ -6,6 +6,6 @@ pub mod busybox;
 pub mod debootstrap;
 pub mod directory;
 
-/// Called often with the progress of reading: how much is done (bytes, or steps of an
-/// installation), of how much if that is known, and what is being worked on.
+/// Called frequently with the progress: how much is done (bytes, or steps of an installation), how
+/// much there is to do if that is known, and what is being worked on.
 pub type Progress<'a> = dyn FnMut(u64, Option<u64>, &str) + 'a;

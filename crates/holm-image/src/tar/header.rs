@@ -1,20 +1,20 @@
-//! One block of 512 bytes that describes an entry.
+//! The header of an entry: a block of 512 bytes.
 
 use std::io;
 
-/// Headers and data stand in blocks of this size.
+/// Headers and data are in blocks of this size.
 pub const BLOCK: usize = 512;
-/// A GNU header describes four pieces of data, and each block that continues its map 21.
+/// The map of a GNU header has 4 pieces of data, and each block that continues it has 21.
 const MAP: std::ops::Range<usize> = 386..482;
 const MORE_MAP: std::ops::Range<usize> = 0..504;
 
-/// A header whose checksum is right. Fields are only parsed when they are asked for: in a header
-/// that describes the next entry most of them mean nothing.
+/// A header with a valid checksum. Fields are parsed on demand, because most have no meaning in an
+/// extended header.
 #[derive(Clone, Copy, Debug)]
 pub struct Header<'a>(&'a [u8; BLOCK]);
 
 impl<'a> Header<'a> {
-    /// The header in `block`.
+    /// Checks the checksum of the header in `block`.
     pub fn parse(block: &'a [u8; BLOCK]) -> io::Result<Self> {
         if is_header(block) {
             Ok(Self(block))
@@ -53,7 +53,7 @@ impl<'a> Header<'a> {
         signed(&self.0[136..148])
     }
 
-    /// The name, with ustar's prefix; GNU tar keeps other things there.
+    /// The name, with its prefix if the header is ustar's: GNU tar has other fields there.
     pub fn path(self) -> Vec<u8> {
         let name = text(&self.0[..100]);
         if &self.0[257..263] != b"ustar\0" || self.0[345] == 0 {
@@ -79,7 +79,8 @@ impl<'a> Header<'a> {
     }
 }
 
-/// The same for a block that continues the map of a header.
+/// Adds the pieces of data of a block that continues the map of a header to `numbers`. Returns
+/// whether another block follows.
 pub fn more_sparse_pieces(block: &[u8; BLOCK], numbers: &mut Vec<u64>) -> io::Result<bool> {
     take_pieces(&block[MORE_MAP], numbers)?;
     Ok(block[504] != 0)
@@ -93,7 +94,7 @@ fn take_pieces(fields: &[u8], numbers: &mut Vec<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the checksum is right, which some old programs computed with signed bytes.
+/// Whether the checksum is valid. Some old programs computed it with signed bytes.
 pub fn is_header(block: &[u8; BLOCK]) -> bool {
     let Ok(stored) = number(&block[148..156]) else { return false };
     let bytes = || block[..148].iter().chain(&block[156..]);
@@ -103,32 +104,32 @@ pub fn is_header(block: &[u8; BLOCK]) -> bool {
     stored == plain + spaces || i64::try_from(stored) == Ok(signed + spaces.cast_signed())
 }
 
-/// Bytes up to the first zero.
+/// The bytes up to the first NUL.
 pub(super) fn text(field: &[u8]) -> Vec<u8> {
     field.split(|b| *b == 0).next().unwrap_or_default().to_vec()
 }
 
-/// A number in octal, or in binary if the first bit says so.
+/// A number in octal, or in binary if the first bit is set.
 fn number(field: &[u8]) -> io::Result<u64> {
     u64::try_from(signed(field)?).map_err(|_| damaged("a header is damaged: a negative number"))
 }
 
 fn signed(field: &[u8]) -> io::Result<i64> {
-    let wrong = || damaged("a header is damaged: a field is not a number");
+    let invalid = || damaged("a header is damaged: a field is not a number");
     if field[0] & 0x80 != 0 {
-        // Two's complement over the whole field but for the first bit.
+        // Two's complement of the whole field except the first bit.
         let negative = field[0] & 0x40 != 0;
         let first = if negative { field[0] } else { field[0] & 0x7f };
         let start = i128::from(first.cast_signed());
         let value = field[1..]
             .iter()
             .try_fold(start, |n, b| n.checked_mul(256).map(|n| n + i128::from(*b)));
-        return value.and_then(|n| i64::try_from(n).ok()).ok_or_else(wrong);
+        return value.and_then(|n| i64::try_from(n).ok()).ok_or_else(invalid);
     }
     let digits = field.iter().skip_while(|b| **b == b' ').take_while(|b| !matches!(b, 0 | b' '));
     digits.copied().try_fold(0_i64, |n, digit| match digit {
-        b'0'..=b'7' => n.checked_mul(8).map(|n| n + i64::from(digit - b'0')).ok_or_else(wrong),
-        _ => Err(wrong()),
+        b'0'..=b'7' => n.checked_mul(8).map(|n| n + i64::from(digit - b'0')).ok_or_else(invalid),
+        _ => Err(invalid()),
     })
 }
 

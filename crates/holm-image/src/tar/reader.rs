@@ -6,9 +6,10 @@ use super::header::{BLOCK, Header, damaged, more_sparse_pieces, text};
 use crate::pax::{self, Pax};
 use crate::sparse;
 
-/// Attributes are 64 KiB at most, paths 4 KiB; a larger extension is an attack on memory.
+/// The longest extended header. Attributes have at most 64 KiB, paths 4 KiB, so a larger one is
+/// taken for an attack on memory.
 const EXTENSION_MAX: u64 = 16 << 20;
-/// Global headers are parsed again for each entry, so they must be short.
+/// The longest global headers. They are parsed again for each entry, so they must be short.
 const GLOBAL_MAX: u64 = 4096;
 
 /// One file in an archive.
@@ -28,25 +29,26 @@ pub struct Entry {
     pub gid: u64,
     /// Seconds and nanoseconds.
     pub mtime: (i64, u32),
-    /// Where the data of a file with holes goes.
+    /// The map of a file with holes.
     pub sparse: Option<sparse::Map>,
     /// Its attributes and access control lists.
     pub pax: Pax,
 }
 
-/// An archive. Reading from it gives the data of the last entry.
+/// An archive. Reading from it yields the data of the current entry.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
-    /// Bytes of the current entry's data that were not read yet, and of the padding after it.
+    /// The bytes of the current entry's data that have not been read yet, and of the padding after
+    /// it.
     left: u64,
     padding: u64,
-    /// The records of global headers, which hold for all later entries.
+    /// The records of global headers, which apply to all later entries.
     global: Vec<u8>,
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the archive in `input`, which is not compressed.
+    /// Reads the archive in `input`, which must not be compressed.
     pub fn new(input: R) -> Self {
         Self { input, left: 0, padding: 0, global: Vec::new() }
     }
@@ -76,7 +78,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Reads what comes after the archive, to its end: the checksums of compressed data are there.
+    /// Reads the input to its end, where compressed data has its checksum.
     pub fn drain(mut self) -> io::Result<()> {
         io::copy(&mut self.input, &mut io::sink()).map(drop)
     }
@@ -89,7 +91,7 @@ impl<R: Read> Reader<R> {
         long_link: Option<Vec<u8>>,
     ) -> io::Result<Entry> {
         let size = pax.size.map_or_else(|| header.size(), Ok)?;
-        // A hard link has no data, whatever its header says; GNU tar agrees.
+        // A hard link has no data, whatever its header says: as in GNU tar.
         self.begin(if header.kind() == b'1' { 0 } else { size })?;
         let sparse = if header.kind() == b'S' {
             Some(self.old_sparse_map(header)?)
@@ -139,7 +141,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// The data of an entry that describes the next one.
+    /// The data of an extended header.
     fn extension(&mut self) -> io::Result<Vec<u8>> {
         if self.left > EXTENSION_MAX {
             return Err(damaged("an extended header is too long"));
@@ -157,7 +159,7 @@ impl<R: Read> Reader<R> {
         Ok(text(&self.extension()?))
     }
 
-    /// The map of GNU tar's own format: four pieces in the header, more in blocks after it.
+    /// The map in GNU tar's old format: four pieces in the header, more in blocks after it.
     fn old_sparse_map(&mut self, header: Header<'_>) -> io::Result<sparse::Map> {
         let mut numbers = Vec::new();
         let mut more = header.sparse_pieces(&mut numbers)?;
