@@ -1,10 +1,11 @@
-//! What bases are imported from.
+//! Archives.
 
 use std::io::{Read, copy, sink};
 
 use holm_image::{acl, elf, pax, sparse, tar};
 
-/// An archive. Every entry can be read, and gives no more data than the archive has.
+/// A tar archive. Every entry can be read, and all of them together have no more data than the
+/// archive.
 pub fn tar(data: &[u8]) -> bool {
     let mut archive = tar::Reader::new(data);
     let mut total = 0;
@@ -40,7 +41,7 @@ pub fn pax(data: &[u8]) -> bool {
     true
 }
 
-/// The pieces of a file with holes are ascending, and within the file.
+/// The pieces of a file with holes are in ascending order, and within the file.
 fn check_map(map: &sparse::Map) {
     let mut end = 0;
     for (offset, length) in &map.data {

@@ -1,9 +1,9 @@
-//! Files of the kernel: /proc and the control group filesystem.
+//! Files of the kernel, in /proc and the cgroup filesystem, and of the host.
 
 use holm::cgroup::{Controller, Layout, field, parse_list};
 use holm::host::{overlapping, own_cgroup};
 
-/// `/proc/PID/mountinfo`, of which guests and users of the host choose the paths.
+/// `/proc/PID/mountinfo`, in which users of the host choose the paths.
 pub fn mountinfo(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let Ok(layout) = Layout::parse(text) else { return false };

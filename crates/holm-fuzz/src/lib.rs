@@ -1,9 +1,10 @@
 #![forbid(unsafe_code)]
-//! Fuzz targets: each takes any bytes, panics if a parser breaks a promise, and otherwise returns
-//! whether the parser accepted the bytes.
+//! Fuzz targets. Each takes arbitrary bytes, panics if the parser does or its result is
+//! inconsistent, and otherwise returns whether the parser accepted the bytes.
 //!
-//! `fuzz/` hands them to libFuzzer, which needs a nightly compiler; `tests/bounded.rs` replays the
-//! corpus in `fuzz/corpus` with a bounded number of mutations, on any compiler.
+//! The binaries in `fuzz/` run them with libFuzzer, which needs a nightly compiler.
+//! `tests/bounded.rs` replays the corpus in `fuzz/corpus` and a bounded number of mutations of it,
+//! with any compiler.
 
 mod archive;
 mod host_files;
@@ -24,7 +25,7 @@ pub use terminal::escape_filter;
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name, that of its corpus directory and of its file in `fuzz/fuzz_targets`.
+    /// Its name, which is also that of its corpus directory and of its file in `fuzz/fuzz_targets`.
     pub name: &'static str,
     /// Runs it on one input.
     pub run: fn(&[u8]) -> bool,

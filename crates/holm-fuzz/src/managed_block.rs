@@ -1,8 +1,9 @@
-//! A file of the guest in which Holm keeps lines of its own.
+//! Managed blocks.
 
 use holm::rootfs::with_block;
 
-/// The file. Writing twice is writing once, and what is not Holm's stays.
+/// A file with or without a managed block. Writing the block twice has the same result as writing
+/// it once, and the other lines stay.
 pub fn managed_block(data: &[u8]) -> bool {
     let lines = "ssh-ed25519 AAAA me@here\n";
     let once = with_block(data, lines);

@@ -1,8 +1,8 @@
-//! What the kernel answers over netlink.
+//! The kernel's netlink messages.
 
 use holm::net::{Attributes, Link, Messages, number, text};
 
-/// A datagram. Reading it ends, and gives no more than it holds.
+/// A datagram. Parsing it terminates, and yields no more bytes than it has.
 pub fn netlink(data: &[u8]) -> bool {
     let mut links = 0;
     for message in Messages(data) {
@@ -15,7 +15,7 @@ pub fn netlink(data: &[u8]) -> bool {
     links > 0
 }
 
-/// Attributes, and those inside them.
+/// Attributes, and those nested in them.
 fn attributes(bytes: &[u8], depth: u32) {
     let mut size = 0;
     for (kind, value) in Attributes(bytes) {

@@ -7,7 +7,7 @@ const ETHERNET: usize = 14;
 const IPV4: usize = 20;
 const IPV6: usize = 40;
 
-/// A frame. A reply fits its buffer, and its lengths and checksums are right.
+/// A frame. A reply fits its buffer, and has valid lengths and checksums.
 pub fn responder(frame: &[u8]) -> bool {
     let lease = Lease {
         host_mac: [2, 0x68, 0x68, 1, 0, 9],
@@ -27,7 +27,7 @@ pub fn responder(frame: &[u8]) -> bool {
     let Some(length) = reply(frame, &lease, &mut out) else { return false };
     let sent = &out[..length];
     assert_eq!(sent[6..12], lease.host_mac);
-    assert_eq!(sent[12..ETHERNET], frame[12..ETHERNET], "answered by another protocol");
+    assert_eq!(sent[12..ETHERNET], frame[12..ETHERNET], "the reply is of another protocol");
     let packet = &sent[ETHERNET..];
     if packet[0] == 0x45 {
         assert_eq!(number(packet, 2), packet.len());
@@ -47,7 +47,7 @@ fn number(bytes: &[u8], at: usize) -> usize {
     usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]))
 }
 
-/// The sum that the internet checksum (RFC 1071) is made of.
+/// The sum that the internet checksum (RFC 1071) is the complement of.
 fn internet_sum(bytes: &[u8], start: usize) -> usize {
     let pairs = bytes.chunks(2).map(|pair| match *pair {
         [high, low] => usize::from(u16::from_be_bytes([high, low])),

@@ -1,10 +1,10 @@
-//! Settings of a guest: `guest.toml`, and what is typed for it.
+//! A guest's settings: guest.toml, and changes as given to `holm set`.
 
 use holm::config::{Change, changed, edit_text, effective, from_changes, parse};
 
 const ORIGIN: &str = "guest.toml";
 
-/// A `guest.toml`. One that is accepted can be shown, edited and compared.
+/// A guest.toml. One that is accepted can be shown, edited and compared.
 pub fn guest_toml(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let Ok(config) = parse(text, ORIGIN) else {
@@ -18,7 +18,8 @@ pub fn guest_toml(data: &[u8]) -> bool {
     true
 }
 
-/// Changes, one a line. With and without a `guest.toml` in between they give the same config.
+/// Changes, one on each line. Applied directly or to the text of a guest.toml, they result in the
+/// same config.
 pub fn guest_changes(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let changes: Result<Vec<Change>, _> = text.lines().map(Change::parse).collect();

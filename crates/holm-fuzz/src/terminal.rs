@@ -1,9 +1,9 @@
-//! What a guest writes, on its way to a terminal.
+//! The escape filter.
 
 use holm::terminal::EscapeFilter;
 
-/// Output of a guest. Nothing but text, colours, tabs and newlines passes, and it does not matter in
-/// which pieces it arrives.
+/// The output of a guest. Only text, colours, tabs and newlines pass, and the result does not
+/// depend on the pieces in which the output arrives.
 pub fn escape_filter(data: &[u8]) -> bool {
     let whole = filtered([data]);
     let size = data.first().map_or(1, |byte| usize::from(byte % 16) + 1);

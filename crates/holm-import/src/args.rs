@@ -16,11 +16,11 @@ pub struct Args {
     pub name: Name,
     /// The Debian mirror to use instead of the host's own.
     pub mirror: Option<String>,
-    /// What to make it from.
+    /// The source of the base.
     pub source: Source,
 }
 
-/// The arguments in `args`, which begin after the program's name.
+/// Parses arguments, without the program's name.
 pub fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Args> {
     let (mut root, mut name, mut mirror) = (None, None, None);
     while let Some(arg) = args.next() {

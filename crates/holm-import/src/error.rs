@@ -1,13 +1,13 @@
 use std::io;
 use std::path::Path;
 
-/// Why a base could not be made.
+/// An error of an import.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The arguments are wrong, which is a bug of the caller.
+    /// The arguments are invalid, which is a bug in the caller.
     #[error("usage: holm-import --root DIR --name NAME [--mirror URL] -- SOURCE ({0})")]
     Usage(&'static str),
-    /// The source holds no files.
+    /// The source has no files.
     #[error("{0}: there are no files in it")]
     Empty(String),
     /// The source cannot be read, or its content cannot be stored.
@@ -21,11 +21,11 @@ pub enum Error {
     Pool(#[from] holm::pool::Error),
 }
 
-/// The result of what this program does.
+/// A result with this program's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// For `map_err` on what the standard library or rustix refuse.
+    /// For `map_err` on errors of the standard library and rustix.
     pub fn io<E: Into<io::Error>>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
         move |source| {
             let path = path.to_owned();
@@ -33,7 +33,7 @@ impl Error {
         }
     }
 
-    /// The error with its causes, and what to do when the disk is full.
+    /// The error with its causes, and a remedy if the disk is full.
     pub fn to_text(&self) -> String {
         let mut text = self.to_string();
         let mut full = false;

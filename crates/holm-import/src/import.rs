@@ -1,4 +1,4 @@
-//! Making a base in a staging directory, which is synced to disk before it becomes the base.
+//! Building a base in a staging directory, which is synced to disk before it becomes the base.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ use crate::args::Args;
 use crate::error::{Error, Result};
 use crate::report::Report;
 
-/// Makes the base.
+/// Imports the base.
 pub fn import(args: &Args) -> Result<()> {
     let pool = Pool::open(&args.root)?;
     let staging = Staging::new(&pool)?;
@@ -38,10 +38,10 @@ pub fn import(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Installs a source that has to be installed first; returns the directory that it is in.
+/// Installs a source that needs it, and returns the directory with the result.
 fn install(args: &Args, staging: &Staging, report: &mut Report) -> Result<Option<PathBuf>> {
     let Source::Debootstrap { suite, packages } = &args.source else { return Ok(None) };
-    // Nobody may remove the staging directory as long as one of its programs writes there.
+    // The staging directory must not be removed while one of the installer's programs writes there.
     staging.share_lock()?;
     let mirror = args.mirror.as_deref();
     let mut progress = report.of(Phase::Install);
@@ -109,7 +109,7 @@ fn write(args: &Args, tree: Tree, objects: &Objects, staging: &Staging) -> Resul
     put("base.toml", meta.to_text().as_bytes())
 }
 
-/// Syncs everything written so far to disk: one call is far quicker than one for each object.
+/// Syncs the filesystem: one call is far faster than one for each object.
 fn sync(dir: &Path) -> Result<()> {
     let dir_file = File::open(dir).map_err(Error::io("open", dir))?;
     syncfs(dir_file).map_err(Error::io("write", dir))

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use holm::store::{Phase, Progress};
 
-/// Often enough for a person.
+/// The shortest time between two reports.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What was reported last.
+/// Reports progress, at a limited rate.
 pub struct Report {
     last: Option<(Phase, Instant)>,
 }
@@ -23,18 +23,18 @@ impl Report {
         move |done, total, note| self.step(phase, done, total, note)
     }
 
-    /// Reports progress, unless that of the same phase was reported a moment ago.
+    /// Reports progress, unless the same phase was reported less than the interval ago.
     pub fn step(&mut self, phase: Phase, done: u64, total: Option<u64>, note: &str) {
         let recent = self.last.is_some_and(|(p, at)| p == phase && at.elapsed() < INTERVAL);
         if recent {
             return;
         }
         self.last = Some((phase, Instant::now()));
-        // Names in an archive may contain control sequences of terminals.
+        // Names in an archive may contain control characters.
         let note = note.chars().filter(|c| !c.is_control()).collect();
         let progress = Progress { phase, done, total, note };
         if let Ok(line) = serde_json::to_string(&progress) {
-            // If nobody reads this any more, the base is still wanted.
+            // An error does not matter: the import goes on without reports.
             let _ = writeln!(std::io::stdout(), "{line}");
         }
     }
