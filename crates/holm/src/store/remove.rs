@@ -31,7 +31,10 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
     let alone = match directory::lock(&dir, FlockOperation::NonBlockingLockExclusive) {
         Ok(lock) => lock,
         Err(Error::Failed(Failed { source, .. })) if source.kind() == io::ErrorKind::WouldBlock => {
-            return in_use("a guest that is being created, changed or started".into(), "remove it");
+            return in_use(
+                "a guest for one command, or one that is being created or changed".into(),
+                "remove it",
+            );
         }
         Err(e) => return Err(e),
     };

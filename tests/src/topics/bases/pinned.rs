@@ -112,7 +112,7 @@ fn is_pinned_by_the_name_at_its_start(sandbox: &mut Sandbox) {
     sandbox.holm(&["base", "import", "own", &source]).ok();
     go_on(pid);
     stands();
-    sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "runs only once"]);
+    sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "guest for one command"]);
     go_on(pid);
     run.ends_well();
     sandbox.holm(&["base", "rm", "own"]).ok();
@@ -183,7 +183,7 @@ fn set_against_rm_of_the_base(sandbox: &mut Sandbox) {
     let create = ["create", "box", "--base", "one", "--net", "none", "--", "/bin/sleep", "1000"];
     sandbox.holm(&create).ok();
     let mut set = Stopped::new(sandbox, &["set", "box", "base=two"], "set-base");
-    let words = ["base two", "is used by", "being created, changed or started"];
+    let words = ["base two", "is used by", "being created or changed"];
     sandbox.holm(&["base", "rm", "two"]).refused(&words);
     kill_process(set.at, Signal::CONT).expect("it stands still");
     assert!(sandbox.wait_for("holm set ends", || set.try_wait()).success());
