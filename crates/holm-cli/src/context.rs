@@ -41,7 +41,7 @@ impl Context {
             }
             failure.help("a Holm root is the host's root's: run holm as root (sudo holm ...)")
         })?;
-        Ok(pool.with_notices(|sentence| term::print_error(&format!("holm: {sentence}\n"))))
+        Ok(pool.on_repair(|sentence| term::print_error(&format!("holm: {sentence}\n"))))
     }
 }
 

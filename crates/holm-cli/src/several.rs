@@ -21,18 +21,18 @@ pub struct Names {
     #[arg(long, short, conflicts_with = "names")]
     all: bool,
     #[arg(skip)]
-    one_command: bool,
+    ephemeral: bool,
 }
 
 impl Names {
     /// These, or all.
     pub fn new(names: Vec<String>, all: bool) -> Self {
-        Self { given: names, all, one_command: false }
+        Self { given: names, all, ephemeral: false }
     }
 
-    /// The same; `--all` includes guests for one command, which have no directory.
-    pub fn including_one_command(self) -> Self {
-        Self { one_command: true, ..self }
+    /// The same; `--all` includes ephemeral guests, which have no directory.
+    pub fn including_ephemeral(self) -> Self {
+        Self { ephemeral: true, ..self }
     }
 
     /// Whether more than one answer may come.
@@ -48,7 +48,7 @@ impl Names {
     /// The names, each once.
     fn list(self, pool: &Pool) -> Result<Vec<String>, Failure> {
         if self.all {
-            let all = if self.one_command { guest::names(pool)? } else { pool.guests()? };
+            let all = if self.ephemeral { guest::names(pool)? } else { pool.guests()? };
             return Ok(all.iter().map(ToString::to_string).collect());
         }
         let mut there = std::collections::HashSet::new();

@@ -7,7 +7,7 @@ use holm::host::{overlapping, own_cgroup};
 pub fn mountinfo(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let Ok(layout) = Layout::parse(text) else { return false };
-    let v1 = Controller::ALL.iter().any(|controller| layout.has(*controller).is_some());
+    let v1 = Controller::ALL.iter().any(|controller| layout.hierarchy_of(*controller).is_some());
     assert!(!(v1 && layout.is_pure_v2()), "controllers of v1 on pure v2");
     true
 }

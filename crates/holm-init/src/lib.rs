@@ -1,7 +1,7 @@
 //! What Holm runs beside and inside its guests: the monitor of a guest, and minimal init.
 //!
 //! No heap, no threads, no standard library: what it costs is paid once per guest. The program
-//! `holm-init` is all of it; the engine uses [`init`] in guests for one command, where it is not
+//! `holm-init` is all of it; the engine uses [`init`] in ephemeral guest, where it is not
 //! executed, and tests reach the rest.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]

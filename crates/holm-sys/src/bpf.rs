@@ -61,7 +61,7 @@ struct QueryPrograms {
 const PROG_LOAD: i32 = 5;
 const PROG_QUERY: i32 = 16;
 
-/// Loads a program for a hook; it is attached nowhere.
+/// Loads a program for a hook, without attaching it.
 pub fn load(hook: Hook, instructions: &[Instruction]) -> io::Result<OwnedFd> {
     let license = c"GPL";
     let mut attr = LoadProgram {

@@ -34,7 +34,7 @@ pub fn set_attributes(mount: BorrowedFd<'_>, set: u64, clear: u64) -> io::Result
 }
 
 /// Makes owners on a not yet attached mount appear as the user namespace maps them.
-pub fn map_ids(mount: BorrowedFd<'_>, user_namespace: BorrowedFd<'_>) -> io::Result<()> {
+pub fn make_idmapped(mount: BorrowedFd<'_>, user_namespace: BorrowedFd<'_>) -> io::Result<()> {
     let user_namespace = user_namespace.as_raw_fd() as u64;
     let attr = MountAttr { set: IDMAP, clear: 0, propagation: 0, user_namespace };
     set_attr(mount.as_raw_fd(), c"", libc::AT_EMPTY_PATH, &attr)

@@ -42,7 +42,7 @@ const NAMESPACES: u64 = flags::NEWUSER
 
 /// Which side of a clone this is.
 #[derive(Debug)]
-pub enum Clone {
+pub enum CloneResult {
     /// The new process.
     Child(ChildProcess),
     /// The caller, with the new process's pid and a descriptor of it.
@@ -60,7 +60,7 @@ pub enum Clone {
 /// Refused in a process with several threads: only the calling one would exist in the child, and a
 /// lock held by another would never be released there. With one thread nobody can start another
 /// between the check and the clone.
-pub fn clone(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Clone> {
+pub fn clone(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<CloneResult> {
     only_namespaces(namespaces)?;
     check_single_threaded()?;
     let mut pidfd: libc::c_int = -1;
@@ -79,11 +79,11 @@ pub fn clone(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Clon
     };
     match pid {
         -1 => Err(io::Error::last_os_error()),
-        0 => Ok(Clone::Child(ChildProcess::new())),
+        0 => Ok(CloneResult::Child(ChildProcess::new())),
         pid => {
             // SAFETY: the kernel stored a new descriptor, which nobody else owns.
             let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-            Ok(Clone::Parent { pid: i32::try_from(pid).unwrap_or(i32::MAX), pidfd })
+            Ok(CloneResult::Parent { pid: i32::try_from(pid).unwrap_or(i32::MAX), pidfd })
         }
     }
 }

@@ -66,7 +66,7 @@ fn a_guest_for_one_command_has_the_table(sandbox: &mut Sandbox) {
 fn a_guest_that_stays_has_the_table(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let told = exec(sandbox, "box", SHOW).ok().stdout;
-    let expected = by_table(&[When::OwnNetwork, When::Kept, When::MinimalInit], None);
+    let expected = by_table(&[When::OwnNetwork, When::Persistent, When::MinimalInit], None);
     assert_eq!(mounted(&told), expected);
     remove(sandbox, "box");
 }
@@ -83,7 +83,7 @@ fn a_systemd_guest_has_the_table(sandbox: &mut Sandbox) {
     sandbox.holm(&["base", "import", "odd", &source]).ok();
     sandbox.holm(&["launch", "box", "--base", "odd", "--init", "system", "--net", "none"]).ok();
     let told = exec(sandbox, "box", "/bin/busybox cat /proc/self/mountinfo").ok().stdout;
-    let expected = by_table(&[When::OwnNetwork, When::Kept, When::Present(BOOT_ID)], None);
+    let expected = by_table(&[When::OwnNetwork, When::Persistent, When::Present(BOOT_ID)], None);
     assert_eq!(mounted(&told), expected);
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }

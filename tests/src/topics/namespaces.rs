@@ -9,13 +9,13 @@ use crate::source::{fake_systemd, system};
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(clocks_are_fixed_in_a_guest_for_one_command).bases(&["busybox"]),
+    test!(clocks_are_fixed_in_an_ephemeral_guest).bases(&["busybox"]),
     test!(clocks_are_fixed_in_a_guest_that_stays).bases(&["busybox"]),
     test!(clocks_are_fixed_before_init_runs),
     test!(init_has_the_clocks_of_its_children).bases(&["busybox"]),
 ];
 
-fn clocks_are_fixed_in_a_guest_for_one_command(sandbox: &mut Sandbox) {
+fn clocks_are_fixed_in_an_ephemeral_guest(sandbox: &mut Sandbox) {
     let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
     let command = ["run", "--base", "busybox", "--net", "none", "-v", &mount];
     let probe = ["--", "/probe/holm-probe", "offsets"];

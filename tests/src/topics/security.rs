@@ -23,7 +23,7 @@ pub const TESTS: &[Test] = &[
     test!(a_32_bit_guest_says_so).bases(&["busybox"]),
 ];
 
-/// Runs the probe in a guest for one command, `settings` on its command line.
+/// Runs the probe in an ephemeral guest, `settings` on its command line.
 fn probe(sandbox: &Sandbox, settings: &[&str], words: &[&str]) -> Outcome {
     let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
     let mut args = vec!["run", "--base", "busybox", "--net", "none", "-v", &mount];
@@ -168,7 +168,7 @@ fn first_number(text: &str) -> u32 {
     text.split(' ').next().and_then(|word| word.trim().parse().ok()).unwrap_or(0)
 }
 
-/// In a guest for one command process 1 is a copy of the launcher: whose command line, memory and
+/// In an ephemeral guest process 1 is a copy of the launcher: whose command line, memory and
 /// descriptors are none of the guest's business, in its own and in a user namespace below.
 fn the_first_process_shows_nothing(sandbox: &mut Sandbox) {
     let look = "tr '\\0' ' ' </proc/1/cmdline; echo; cat /proc/1/comm

@@ -24,7 +24,7 @@ pub struct Freeze {
 impl Run for Freeze {
     fn run(self, context: &Context) -> Outcome {
         let all = self.names.is_all();
-        self.names.including_one_command().each(context, |pool, name| {
+        self.names.including_ephemeral().each(context, |pool, name| {
             match guest::freeze(&Guest::new(pool, &Name::new(name)?), true) {
                 // `--all` means those that run.
                 Err(error) if all && several::is_not_running(&error) => {}

@@ -32,7 +32,7 @@ impl Run for Kill {
     fn run(self, context: &Context) -> Outcome {
         let all = self.names.is_all();
         let signal = self.signal.unwrap_or(KILL);
-        self.names.including_one_command().each(context, |pool, name| {
+        self.names.including_ephemeral().each(context, |pool, name| {
             let guest = Name::new(name)?;
             let sent = if signal == KILL {
                 guest::kill(&Guest::new(pool, &guest))

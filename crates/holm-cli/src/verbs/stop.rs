@@ -30,7 +30,7 @@ pub struct Stop {
 impl Run for Stop {
     fn run(self, context: &Context) -> Outcome {
         let all = self.names.is_all();
-        self.names.including_one_command().each(context, |pool, name| {
+        self.names.including_ephemeral().each(context, |pool, name| {
             let guest = Name::new(name)?;
             let killed =
                 match guest::stop(&Guest::new(pool, &guest), timeout(pool, &guest, self.timeout)) {
@@ -45,7 +45,7 @@ impl Run for Stop {
     }
 }
 
-/// The time that was asked for, else the guest's own; a guest of one command has the usual.
+/// The time that was asked for, else the guest's own; an ephemeral guest has the usual.
 pub fn timeout(pool: &Pool, guest: &Name, asked: Option<Duration>) -> Duration {
     let own = || Guest::new(pool, guest).config().map(|(_, config)| config.stop.timeout);
     asked.or_else(|| own().ok()).unwrap_or(config::Stop::default().timeout)

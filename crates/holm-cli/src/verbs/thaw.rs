@@ -23,7 +23,7 @@ pub struct Thaw {
 impl Run for Thaw {
     fn run(self, context: &Context) -> Outcome {
         let all = self.names.is_all();
-        self.names.including_one_command().each(context, |pool, name| {
+        self.names.including_ephemeral().each(context, |pool, name| {
             match guest::freeze(&Guest::new(pool, &Name::new(name)?), false) {
                 // `--all` means those that run.
                 Err(error) if all && several::is_not_running(&error) => {}

@@ -90,7 +90,7 @@ impl Limits {
     /// controller.
     pub(super) fn v1_wanted(&self, layout: &Layout) -> Result<Vec<Setting>> {
         for setting in self.v2() {
-            if setting.value.is_some() && layout.has(setting.controller).is_none() {
+            if setting.value.is_some() && layout.hierarchy_of(setting.controller).is_none() {
                 let name = setting.controller.name();
                 let why = format!(
                     "there is no {name} cgroup controller; the kernel was built without it or \
@@ -117,7 +117,7 @@ pub(super) fn limit_error(setting: &Setting, path: &str, value: &str, e: Errno) 
     let key = setting.key;
     let why = match (e, key) {
         (Errno::NOENT, "memory.swap") => {
-            "the kernel does not account swap; boot it with swapaccount=1 and CONFIG_SWAP"
+            "the kernel does not account swap; it needs CONFIG_SWAP, and swapaccount=1 on its command line"
                 .to_owned()
         }
         (Errno::NOENT, _) => {

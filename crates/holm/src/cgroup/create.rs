@@ -10,7 +10,7 @@ use super::files::{DIR_MODE, make_and_open, open_dir, read_file, write_file};
 use super::guest::{GUEST, GuestCgroup};
 use super::layout::Controller;
 use super::limits::{Limits, Setting, parse_list};
-use super::pool::{PoolCgroup, SUBTREE, subtree_control};
+use super::pool::{PoolCgroup, SUBTREE_CONTROL, subtree_control};
 use super::v1::make_v1;
 use super::{Error, Result};
 
@@ -128,15 +128,15 @@ fn delegate_controllers(pool: &PoolCgroup, path: &str, dir: &OwnedFd) -> Result<
         return Ok(());
     }
     let text = subtree_control(&common);
-    let written = match write_file(dir, SUBTREE, &text) {
+    let written = match write_file(dir, SUBTREE_CONTROL, &text) {
         // The start that made the parent was killed before it enabled them there.
         Err(Errno::NOENT) => {
             pool.enable_controllers(&pool.layout().open_v2()?, &common)?;
-            write_file(dir, SUBTREE, &text)
+            write_file(dir, SUBTREE_CONTROL, &text)
         }
         written => written,
     };
-    written.map_err(|e| Error::io("enable controllers in", format!("{path}/{SUBTREE}"), e))
+    written.map_err(|e| Error::io("enable controllers in", format!("{path}/{SUBTREE_CONTROL}"), e))
 }
 
 /// Delegates a cgroup to guest root: gives it the directory, and the files that the kernel lists

@@ -119,7 +119,7 @@ impl Layout {
     }
 
     /// The mount point of the hierarchy that has this controller; `None` if no hierarchy has it.
-    pub fn has(&self, controller: Controller) -> Option<&Path> {
+    pub fn hierarchy_of(&self, controller: Controller) -> Option<&Path> {
         if self.on_v2(controller) { Some(&self.v2) } else { self.v1(controller) }
     }
 

@@ -12,7 +12,7 @@ use super::{Error, Result, walk};
 /// The monitors' cgroup. No guest's name begins with a dot.
 const MONITOR: &str = ".monitor";
 /// The file that enables controllers for a cgroup's children.
-pub(super) const SUBTREE: &str = "cgroup.subtree_control";
+pub(super) const SUBTREE_CONTROL: &str = "cgroup.subtree_control";
 
 /// The cgroup of a Holm root, `holm` or `holm-N`, which may or may not exist.
 #[derive(Debug, Clone)]
@@ -94,12 +94,12 @@ impl PoolCgroup {
             return Ok(());
         }
         let text = subtree_control(controllers);
-        for file in [SUBTREE.to_owned(), format!("{}/{SUBTREE}", self.name)] {
+        for file in [SUBTREE_CONTROL.to_owned(), format!("{}/{SUBTREE_CONTROL}", self.name)] {
             let mut written = write_file(root, &file, &text);
             if written == Err(Errno::NOENT) {
                 // systemd has disabled them at the root between the two writes.
-                written =
-                    write_file(root, SUBTREE, &text).and_then(|()| write_file(root, &file, &text));
+                written = write_file(root, SUBTREE_CONTROL, &text)
+                    .and_then(|()| write_file(root, &file, &text));
             }
             written.map_err(|e| match e {
                 Errno::BUSY => Error::Occupied { path: file.clone() },

@@ -46,7 +46,7 @@ fn layout(mountinfo: &str, controllers: &str) -> Layout {
 }
 
 fn places(layout: &Layout) -> Vec<Option<&Path>> {
-    Controller::ALL.into_iter().map(|controller| layout.has(controller)).collect()
+    Controller::ALL.into_iter().map(|controller| layout.hierarchy_of(controller)).collect()
 }
 
 #[test]
@@ -67,9 +67,9 @@ fn hybrid_with_each_controller_alone() {
 fn hybrid_as_systemd_mounts_it() {
     let layout = layout(HYBRID_SYSTEMD, "");
     assert!(!layout.is_pure_v2());
-    assert_eq!(layout.has(Cpu), Some(Path::new("/sys/fs/cgroup/cpu,cpuacct")));
-    assert_eq!(layout.has(Cpuset), None);
-    assert_eq!(layout.has(Memory), Some(Path::new("/sys/fs/cgroup/memory")));
+    assert_eq!(layout.hierarchy_of(Cpu), Some(Path::new("/sys/fs/cgroup/cpu,cpuacct")));
+    assert_eq!(layout.hierarchy_of(Cpuset), None);
+    assert_eq!(layout.hierarchy_of(Memory), Some(Path::new("/sys/fs/cgroup/memory")));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn pure_v2() {
 #[test]
 fn v2_with_a_controller_disabled() {
     let layout = layout(PURE, "cpuset cpu io pids\n");
-    assert_eq!(layout.has(Memory), None);
+    assert_eq!(layout.hierarchy_of(Memory), None);
     let error =
         Limits { memory: Some(1 << 30), ..Limits::default() }.v1_wanted(&layout).unwrap_err();
     assert!(matches!(error, Error::Unsupported { key: "memory.limit", .. }), "{error}");

@@ -21,9 +21,9 @@ impl Layer {
         Self::Disk(directory(&pool.guest_dir(name)))
     }
 
-    /// Makes an empty layer in `guest`, the directory of a guest that is being created.
-    pub fn create(guest: &Path) -> Result<(), Failed> {
-        let disk = directory(guest);
+    /// Makes an empty layer in `guest_dir`, the directory of a guest that is being created.
+    pub fn create_empty(guest_dir: &Path) -> Result<(), Failed> {
+        let disk = directory(guest_dir);
         // The mode of the upper directory is what the guest sees on /.
         for (path, mode) in
             [(disk.clone(), 0o755), (disk.join(UPPER), 0o755), (disk.join(WORK), 0o700)]
@@ -39,7 +39,7 @@ impl Layer {
     }
 
     /// Whether it outlives the guest's runs.
-    pub fn is_kept(&self) -> bool {
+    pub fn is_persistent(&self) -> bool {
         matches!(self, Self::Disk(_))
     }
 
@@ -52,6 +52,6 @@ impl Layer {
     }
 }
 
-fn directory(guest: &Path) -> PathBuf {
-    guest.join("disk")
+fn directory(guest_dir: &Path) -> PathBuf {
+    guest_dir.join("disk")
 }

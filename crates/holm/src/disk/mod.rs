@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A layer on disk is a part of its guest's directory, and is made, renamed and removed with it. A
-//! guest for one command has its layer in memory.
+//! ephemeral guest has its layer in memory.
 
 mod layer;
 

@@ -17,8 +17,8 @@ pub enum Error {
     Process(#[from] crate::process::Error),
     /// The user.
     #[error(
-        "cannot run as {user}: that is neither what the guest's /etc/passwd and /etc/group name, \
-         nor a number below {ids}, which is how many ids the guest has"
+        "user {user} is not in the guest's /etc/passwd or /etc/group, and is no id below {ids}, \
+         the end of the guest's range"
     )]
     User {
         /// As the caller named it.
@@ -27,7 +27,7 @@ pub enum Error {
         ids: u32,
     },
     /// The working directory.
-    #[error("cannot start in {directory}, which `--cwd` names")]
+    #[error("cannot change to the working directory {directory} (`--cwd`)")]
     Directory {
         /// Its path in the guest.
         directory: String,

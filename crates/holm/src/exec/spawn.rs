@@ -1,7 +1,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use holm_sys::process::{Clone, clone, flags};
+use holm_sys::process::{CloneResult, clone, flags};
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 use super::child::{self, Plan};
@@ -36,8 +36,8 @@ pub fn spawn(
         clone_into_leaf(cgroup)?
     };
     let pidfd = match cloned {
-        Clone::Parent { pidfd, .. } => pidfd,
-        Clone::Child(process) => {
+        CloneResult::Parent { pidfd, .. } => pidfd,
+        CloneResult::Child(process) => {
             drop(parent_end);
             let plan = Plan { record, command, streams, init, joined, tasks };
             child::run(&plan, &process, &child_end)
@@ -58,8 +58,9 @@ pub fn spawn(
     }
 }
 
-/// Makes a child in the guest's leaf, or in a new leaf if the guest has made that one unusable.
-fn clone_into_leaf(cgroup: &GuestCgroup) -> Result<Clone> {
+/// Makes a child in the guest's leaf, or in a new leaf if the guest has made that one unusable, for example by enabling controllers
+/// in it.
+fn clone_into_leaf(cgroup: &GuestCgroup) -> Result<CloneResult> {
     let leaf = cgroup.leaf_fd()?;
     clone(0, Some(leaf.as_fd()))
         .or_else(|_| {

@@ -77,6 +77,7 @@ codes! {
     MountFailed "mount-failed" "A mount of the guest could not be made.",
     MountPointUnusable "mount-point-unusable" "Something in the guest is in the way of a mount.",
     MountSourceUnusable "mount-source-unusable" "A path of the host cannot be bound into the guest.",
+    DeviceUnusable "device-unusable" "A device of the host cannot be made in the guest.",
     ConfinementFailed "confinement-failed" "The capabilities or the system call filter could not be applied.",
 
     CommandNotFound "command-not-found" "The guest has no such program.",

@@ -1,4 +1,4 @@
-//! An attempt to start a guest, and undoing it.
+//! A start in progress, and undoing one that has failed.
 
 use std::os::fd::OwnedFd;
 
@@ -16,7 +16,7 @@ use crate::process::{self, own_pid};
 use crate::rootfs::{Layers, Sources};
 use crate::step;
 
-/// A guest about to be started: everything is decided, and its control group is made.
+/// A start in progress: everything is decided, and the guest's control group is made.
 #[derive(Debug)]
 pub struct Attempt<'a> {
     pub decision: Decision<'a>,
@@ -24,8 +24,8 @@ pub struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    /// Makes the guest's control group and writes the run record. From here on other commands can
-    /// find a guest that has no directory.
+    /// Makes the guest's control group and writes the run record. From here on other
+    /// commands see an ephemeral guest, which has no directory.
     pub fn begin(decision: Decision<'a>) -> Result<Self> {
         let Decision { guest, ids, .. } = &decision;
         let owner = (ids.base, ids.base);
@@ -50,8 +50,8 @@ impl<'a> Attempt<'a> {
         let decision = &self.decision;
         let (guest, config) = (&decision.guest, &decision.config);
         let init = decision.init(stdio, notify.is_some())?;
-        let needed = decision.is_minimal() && !init.in_place;
-        let minimal_init = if needed { Some(init_program(guest.pool())?) } else { None };
+        let executes_minimal = decision.is_minimal() && !init.in_place;
+        let init_file = if executes_minimal { Some(init_program(guest.pool())?) } else { None };
         let record = |pid| self.record(pid, monitor).map_err(|error| in_one_line(&error));
         let (stage, objects) = (guest.pool().stage_dir(), guest.pool().objects_dir());
         let sources = Sources {
@@ -65,8 +65,8 @@ impl<'a> Attempt<'a> {
             shm: config.memory.shm,
             devices: &config.devices,
             binds: &config.mounts,
-            init_program: minimal_init.as_deref(),
-            kept: decision.layer.is_kept(),
+            init_program: init_file.as_deref(),
+            persistent: decision.layer.is_persistent(),
             host_network: !net::has_own_namespace(&decision.network),
         };
         let assembly = Assembly {
@@ -85,7 +85,7 @@ impl<'a> Attempt<'a> {
     pub fn release(&self, assembled: Assembled) -> Result<Running> {
         let running = assembled.release()?;
         let decision = &self.decision;
-        if decision.is_first && decision.layer.is_kept() {
+        if decision.is_first && decision.layer.is_persistent() {
             mark_started(&decision.guest);
         }
         Ok(running)
@@ -99,7 +99,8 @@ impl<'a> Attempt<'a> {
         let _ = self.cgroup.remove();
     }
 
-    /// Undoes a failed attempt.
+    /// Undoes a failed start. Init may still be in its network namespace, so the interface is
+    /// removed explicitly.
     pub fn undo(self) {
         let _ = self.cgroup.kill();
         let _ = net::detach(&self.decision.network);

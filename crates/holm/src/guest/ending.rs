@@ -1,4 +1,4 @@
-//! What `stop` and `kill` have in common: ending a guest so that it stays stopped.
+//! What `stop` and `kill` have in common: a guest that is stopped is not started again.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -15,10 +15,11 @@ use crate::record::since_boot;
 /// How long a monitor may take to clean up after its guest has ended.
 pub(super) const CLEAN_UP: Duration = Duration::from_secs(20);
 
-/// How many seconds a `stop` may take beyond its timeout. After that it is taken for killed.
+/// How many seconds a `stop` may take beyond its timeout. After that
+/// the `stop` itself is taken to have been killed.
 const GRACE: u64 = 5;
 
-/// A guest that a command has begun to end.
+/// A guest that a command is stopping.
 #[derive(Debug)]
 pub(super) struct Ending<'a> {
     guest: Guest<'a>,
@@ -32,13 +33,13 @@ impl<'a> Ending<'a> {
     /// there was only a pending restart, which is cancelled, or if the guest has just ended.
     pub fn begin(guest: Guest<'a>, time: Option<Duration>) -> Result<Option<Self>> {
         let (locked, running) = match Target::of(&guest)? {
-            Target::Kept(locked, Some(mut running)) => {
+            Target::Persistent(locked, Some(mut running)) => {
                 record_stopping(&locked, &mut running, time)?;
                 (Some(locked), running)
             }
-            Target::Kept(locked, None) if locked.cancel_restart()? => return Ok(None),
-            Target::Kept(_, None) => return Err(Error::NotRunning(guest.name().clone())),
-            Target::OneCommand(running) => (None, running),
+            Target::Persistent(locked, None) if locked.cancel_restart()? => return Ok(None),
+            Target::Persistent(_, None) => return Err(Error::NotRunning(guest.name().clone())),
+            Target::Ephemeral(running) => (None, running),
         };
         let monitor = running.record.monitor();
         if let Some(init) = running.record.init() {
@@ -52,16 +53,16 @@ impl<'a> Ending<'a> {
 
     /// Kills all processes of a guest that has not ended in time.
     pub fn kill(&mut self) -> Result<()> {
-        let running = match Target::of(&self.guest) {
+        let target = match Target::of(&self.guest) {
             Ok(target) => target,
             // It has just ended.
             Err(Error::Pool(pool::Error::NoGuest { .. })) => return Ok(()),
             Err(error) => return Err(error),
         };
-        let (locked, mut running) = match running {
-            Target::Kept(_, None) => return Ok(()),
-            Target::Kept(locked, Some(running)) => (Some(locked), running),
-            Target::OneCommand(running) => (None, running),
+        let (locked, mut running) = match target {
+            Target::Persistent(_, None) => return Ok(()),
+            Target::Persistent(locked, Some(running)) => (Some(locked), running),
+            Target::Ephemeral(running) => (None, running),
         };
         if running.record.init_inode != self.running.record.init_inode {
             return Ok(());
@@ -80,8 +81,8 @@ impl<'a> Ending<'a> {
     }
 }
 
-/// Records that the guest is being stopped: for `time` and some seconds of grace, or without an
-/// end.
+/// Records that the guest is being stopped. The record is valid for `time` and [`GRACE`], or
+/// without a limit.
 fn record_stopping(
     guest: &LockedGuest<'_>,
     running: &mut RunningGuest,
@@ -99,7 +100,7 @@ pub(super) fn wait_for_clean_up(guest: &Guest<'_>, monitor: Option<OwnedFd>) -> 
         ended_within(&monitor, CLEAN_UP)?;
     }
     match guest.lock() {
-        // A guest for one command has no directory.
+        // An ephemeral guest has no directory.
         Err(Error::Pool(pool::Error::NoGuest { .. })) => Ok(()),
         Err(error) => Err(error),
         Ok(locked) => reconcile(&locked).map(drop),

@@ -38,7 +38,7 @@ impl<'a> Guest<'a> {
         self.pool.guest_run_dir(self.name)
     }
 
-    /// Whether it has a directory: a guest for one command has none.
+    /// Whether it has a directory: an ephemeral guest has none.
     pub(super) fn has_dir(&self) -> bool {
         self.dir().is_dir()
     }

@@ -16,7 +16,7 @@ impl LockedGuest<'_> {
         {
             return Ok(ids);
         }
-        let ids = allocate_or_sweep(pool, || pool.allocate_kept_ids(name, nesting))?;
+        let ids = allocate_or_sweep(pool, || pool.allocate_persistent_ids(name, nesting))?;
         pool::write(&dir.join("id"), &format!("{} {}\n", ids.context, ids.count))?;
         // Last, so that no other guest gets ids that this guest's file still names if this command
         // is killed here.
@@ -27,7 +27,7 @@ impl LockedGuest<'_> {
     }
 }
 
-/// Allocates ids for a guest for one command: the first free ones from `first` on.
+/// Allocates ids for an ephemeral guest: the first free ones from `first` on.
 pub(super) fn allocate_ids(guest: &Guest<'_>, nesting: bool, first: u32) -> Result<Ids> {
     allocate_or_sweep(guest.pool(), || guest.pool().allocate_ids(guest.name(), nesting, first))
 }

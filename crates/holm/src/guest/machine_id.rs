@@ -10,12 +10,12 @@ pub(super) const NEW: &str = "new";
 
 /// The guest's machine id, and whether it still has to be written into the guest. A guest whose
 /// private layer is not kept gets a new one at each start.
-pub(super) fn machine_id(guest: &Guest<'_>, is_kept: bool) -> Result<(String, bool)> {
+pub(super) fn machine_id(guest: &Guest<'_>, is_persistent: bool) -> Result<(String, bool)> {
     let fresh = || {
         system::machine_id()
             .map_err(|error| Error::io("read a machine id from", "/dev/urandom", error))
     };
-    if !is_kept {
+    if !is_persistent {
         return Ok((fresh()?, true));
     }
     let path = guest.dir().join("machine-id");

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use holm_proto::Lease;
-use holm_sys::process::{Clone, clone, exit_now};
+use holm_sys::process::{CloneResult, clone, exit_now};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
@@ -24,8 +24,8 @@ use crate::process::reset_scheduling;
 use crate::record::Network;
 use crate::{Code, Details};
 
-/// What a monitor is given beside init and its console. All of it is opened before init runs, so
-/// that an init that ends at once does not matter.
+/// What a monitor is given besides init and its console. All of it is opened before init is
+/// released: an init that ends at once takes its network interface with it.
 pub(super) struct MonitorFiles {
     holm: PathBuf,
     cgroup: OwnedFd,
@@ -102,14 +102,17 @@ fn undeleted(path: PathBuf) -> PathBuf {
     }
 }
 
-/// What the child writes just before it becomes the monitor.
+/// What the child writes to the pipe just before it becomes the monitor, that is, executes its
+/// program. The pipe closes on exec, so the parent reads `DONE` if that succeeded, `DONE` and an
+/// error if it did not, an error alone if the start failed before, and nothing if the child was
+/// killed.
 const DONE: &str = "\0";
 
 /// Spawns the process that becomes a guest's monitor, in the monitors' control group, and returns
 /// its process id.
 ///
-/// `work` runs in the child and returns only if it fails. It must call the function that it is
-/// given just before it becomes the monitor.
+/// `work` runs in the child and returns only if it fails. It must call its argument
+/// just before it becomes the monitor.
 pub(super) fn spawn_monitor(
     guest: &Guest<'_>,
     work: impl FnOnce(&dyn Fn()) -> Result<Infallible>,
@@ -119,7 +122,7 @@ pub(super) fn spawn_monitor(
     let cgroup = guest.pool().cgroup()?.monitors()?;
     let child =
         clone(0, Some(cgroup.as_fd())).map_err(|error| Error::io("clone", "the monitor", error))?;
-    let Clone::Parent { pid, pidfd } = child else {
+    let CloneResult::Parent { pid, pidfd } = child else {
         reset_scheduling();
         let write = std::fs::File::from(write);
         let Err(error) = work(&|| drop((&write).write_all(DONE.as_bytes())));

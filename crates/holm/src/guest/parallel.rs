@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
-use holm_sys::process::{self, Clone};
+use holm_sys::process::{self, CloneResult};
 use rustix::fs::MemfdFlags;
 use rustix::process::{WaitId, WaitIdOptions};
 use serde::Serialize;
@@ -53,8 +53,8 @@ impl Worker {
         let memory = rustix::fs::memfd_create("result", MemfdFlags::CLOEXEC);
         let result = File::from(memory.map_err(|e| failed(e.into()))?);
         match process::clone(0, None).map_err(failed)? {
-            Clone::Parent { pidfd, .. } => Ok(Self { pidfd, result }),
-            Clone::Child(_) => {
+            CloneResult::Parent { pidfd, .. } => Ok(Self { pidfd, result }),
+            CloneResult::Child(_) => {
                 let text = serde_json::to_vec(&work()).unwrap_or_default();
                 let written = (&result).write_all(&text);
                 std::process::exit(i32::from(written.is_err()));

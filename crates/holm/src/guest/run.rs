@@ -20,7 +20,7 @@ use crate::record::LastRun;
 use crate::step;
 use crate::terminal::{self, Terminals};
 
-/// Makes a guest for one command, waits for it and removes it. Returns how it ended.
+/// Makes an ephemeral guest, waits for it and removes it. Returns how it ended.
 ///
 /// Its private layer is in memory, and init dies with this process, so nothing is left behind. The
 /// calling process must have a single thread.

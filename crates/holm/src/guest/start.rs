@@ -57,7 +57,7 @@ pub(super) fn become_monitor(attempt: Attempt<'_>) -> Result<Infallible> {
 fn launch_and_monitor(attempt: &Attempt<'_>, ready: &dyn Fn()) -> Result<Infallible> {
     let decision = &attempt.decision;
     let notify = notify_socket()?;
-    let stdio = Stdio::Console { keep: decision.is_minimal() };
+    let stdio = Stdio::Console { init_keeps_master: decision.is_minimal() };
     let assembled = attempt.assemble(stdio, Some(&notify), own_pid())?;
     // Opened before init runs: if init ends at once, its interface is gone, but its end must still
     // be recorded.

@@ -8,10 +8,10 @@ use crate::pool;
 #[derive(Debug)]
 pub(super) enum Target<'a> {
     /// A guest with a directory, locked; it may or may not run.
-    Kept(LockedGuest<'a>, Option<RunningGuest>),
-    /// A running guest for one command. It has no directory and no lock: the `holm run` that waits
+    Persistent(LockedGuest<'a>, Option<RunningGuest>),
+    /// A running ephemeral guest. It has no directory and no lock: the `holm run` that waits
     /// for it cleans up.
-    OneCommand(RunningGuest),
+    Ephemeral(RunningGuest),
 }
 
 impl<'a> Target<'a> {
@@ -20,11 +20,11 @@ impl<'a> Target<'a> {
         match guest.lock() {
             Ok(locked) => {
                 let running = reconcile(&locked)?;
-                Ok(Self::Kept(locked, running))
+                Ok(Self::Persistent(locked, running))
             }
             Err(missing @ Error::Pool(pool::Error::NoGuest { .. })) => match running(guest) {
-                Ok(found) if found.record.one_command && found.record.has_monitor() => {
-                    Ok(Self::OneCommand(found))
+                Ok(found) if found.record.ephemeral && found.record.has_monitor() => {
+                    Ok(Self::Ephemeral(found))
                 }
                 _ => Err(missing),
             },
@@ -35,16 +35,16 @@ impl<'a> Target<'a> {
     /// The running guest, still locked; an error if it does not run.
     pub fn running(&self, guest: &Guest<'_>) -> Result<&RunningGuest> {
         match self {
-            Self::Kept(_, Some(running)) | Self::OneCommand(running) => Ok(running),
-            Self::Kept(_, None) => Err(Error::NotRunning(guest.name().clone())),
+            Self::Persistent(_, Some(running)) | Self::Ephemeral(running) => Ok(running),
+            Self::Persistent(_, None) => Err(Error::NotRunning(guest.name().clone())),
         }
     }
 
     /// Unlocks the guest; returns it if it runs.
     pub fn unlock(self) -> Option<RunningGuest> {
         match self {
-            Self::Kept(_, running) => running,
-            Self::OneCommand(running) => Some(running),
+            Self::Persistent(_, running) => running,
+            Self::Ephemeral(running) => Some(running),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::target::Target;
 use crate::process::ended_within;
 use crate::record::{LastRun, now};
 
-/// Waits until a guest has ended, at most `timeout`, and returns how. For a guest for one command
+/// Waits until a guest has ended, at most `timeout`, and returns how. For an ephemeral guest
 /// that is unknown: only its `holm run` learns it.
 pub fn wait(guest: &Guest<'_>, timeout: Option<Duration>) -> Result<LastRun> {
     let name = guest.name();
@@ -22,7 +22,7 @@ pub fn wait(guest: &Guest<'_>, timeout: Option<Duration>) -> Result<LastRun> {
             return Err(Error::Timeout { name: name.clone(), what: "did not end", seconds, hint });
         }
         wait_for_clean_up(guest, monitor)?;
-        if running.record.one_command {
+        if running.record.ephemeral {
             return Ok(LastRun { ended: "unknown".to_owned(), at: now(), ..LastRun::default() });
         }
     }

@@ -24,7 +24,7 @@ pub(super) fn controllers(_: &Machine) -> Answer {
     };
     let (mut there, mut missing) = (Vec::new(), Vec::new());
     for controller in Controller::ALL {
-        match layout.has(controller) {
+        match layout.hierarchy_of(controller) {
             Some(place) => there.push(format!("{} at {}", controller.name(), place.display())),
             None => missing.push(controller.name()),
         }
@@ -33,7 +33,7 @@ pub(super) fn controllers(_: &Machine) -> Answer {
         // Where all are in one hierarchy, it is named once.
         let one_place = Controller::ALL
             .iter()
-            .all(|&controller| layout.has(controller) == Some(layout.v2_root()));
+            .all(|&controller| layout.hierarchy_of(controller) == Some(layout.v2_root()));
         let names = Controller::ALL.map(Controller::name).join(", ");
         Answer::Yes(if one_place { format!("{names} on v2") } else { there.join(", ") })
     } else {

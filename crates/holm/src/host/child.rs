@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use holm_sys::process::{Clone, clone, exit_now, flags};
+use holm_sys::process::{CloneResult, clone, exit_now, flags};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 /// Runs `probe` in a child in the new `namespaces` and, if given, in the cgroup; hands back what it returns.
@@ -16,7 +16,7 @@ pub(super) fn run(
     let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
         .map_err(|error| format!("no pipe: {error}"))?;
     match clone(namespaces, cgroup).map_err(|error| error.to_string())? {
-        Clone::Child(_) => {
+        CloneResult::Child(_) => {
             drop(reader);
             let answer = match probe() {
                 Ok(detail) => format!("+{detail}"),
@@ -25,7 +25,7 @@ pub(super) fn run(
             let _ = File::from(writer).write_all(answer.as_bytes());
             exit_now(0)
         }
-        Clone::Parent { pid, .. } => {
+        CloneResult::Parent { pid, .. } => {
             drop(writer);
             let mut answer = String::new();
             let read = File::from(reader).read_to_string(&mut answer);
@@ -58,13 +58,13 @@ pub(super) fn while_alive<T>(
 ) -> std::io::Result<(T, OwnedFd)> {
     let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match clone(namespaces, None)? {
-        Clone::Child(_) => {
+        CloneResult::Child(_) => {
             drop(writer);
             // Ends when the parent closes its end.
             let _ = File::from(reader).read(&mut [0]);
             exit_now(0)
         }
-        Clone::Parent { pid, pidfd } => {
+        CloneResult::Parent { pid, pidfd } => {
             let seen = look(pid, pidfd.as_fd());
             drop((reader, writer));
             reap(pid);

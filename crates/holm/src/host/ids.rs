@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use super::finding::Answer;
 use super::machine::Machine;
-use crate::pool::INSTANCES;
+use crate::pool::MAX_INSTANCE;
 
 /// Ids that Holm roots give to guests.
-const OURS: Range<u64> = (1 << 26)..((INSTANCES as u64 + 1) << 26);
+const OURS: Range<u64> = (1 << 26)..((MAX_INSTANCE as u64 + 1) << 26);
 
 pub(super) fn ranges(_: &Machine) -> Answer {
     let mut others = Vec::new();

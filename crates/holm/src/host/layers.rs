@@ -12,7 +12,7 @@ use super::finding::Answer;
 use super::machine::Machine;
 use super::scratch::Scratch;
 use crate::failed::in_one_line;
-use crate::process::{GuestRoot, leave_host};
+use crate::process::{GuestRoot, unshare_mounts};
 use crate::rootfs::{Layers, UPPER, Upper, WORK, clone_tree, mount_image, mount_root};
 
 /// Any range that is no person's: the probe's files live for a moment.
@@ -57,7 +57,7 @@ fn mount_and_write(scratch: &Scratch, user_namespace: BorrowedFd<'_>) -> Result<
         objects: &scratch.directory("objects")?,
         upper: Upper::Disk(&scratch.directory("disk")?),
     };
-    leave_host().map_err(|error| in_one_line(&error))?;
+    unshare_mounts().map_err(|error| in_one_line(&error))?;
     let _guest_root = GuestRoot::assume(PROBE_IDS).map_err(|error| in_one_line(&error))?;
     let root = mount_root(&stage, layers, user_namespace).map_err(|error| in_one_line(&error))?;
     mkdirat(&root, "probe", Mode::from_raw_mode(0o755))

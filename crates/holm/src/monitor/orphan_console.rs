@@ -3,7 +3,7 @@
 use crate::process::channel;
 use crate::terminal::{self, is_master};
 use holm_proto::CONSOLE_MASTER;
-use holm_sys::process::{self, Clone};
+use holm_sys::process::{self, CloneResult};
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat, openat2};
 use rustix::process::{
     PidfdGetfdFlags, Signal, WaitId, WaitIdOptions, pidfd_getfd, pidfd_send_signal, waitid,
@@ -26,8 +26,8 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 pub fn orphan_console(pid: i32, init: &OwnedFd) -> Option<OwnedFd> {
     let (parent, inside) = channel().ok()?;
     let pidfd = match process::clone(0, None).ok()? {
-        Clone::Parent { pidfd, .. } => pidfd,
-        Clone::Child(child) => {
+        CloneResult::Parent { pidfd, .. } => pidfd,
+        CloneResult::Child(child) => {
             // If it hangs it must keep nothing open: neither the guest's lock nor a pipe that the
             // caller reads to its end.
             let [from_parent, to_parent] = inside.descriptors();

@@ -27,8 +27,8 @@ pub(super) fn host_prefix(instance: u8) -> String {
     format!("h{instance}-")
 }
 
-/// The pool of an instance: its first IPv4 address (of a /16) and IPv6 address (of a /64).
-pub(super) fn pool(instance: u8) -> (Ipv4Addr, Ipv6Addr) {
+/// The subnets of an instance: the first address of its IPv4 /16 and of its IPv6 /64.
+pub(super) fn subnets(instance: u8) -> (Ipv4Addr, Ipv6Addr) {
     (
         Ipv4Addr::new(10, 96 + instance, 0, 0),
         Ipv6Addr::new(0xfd00, 0x686f, 0x6c6d, instance.into(), 0, 0, 0, 0),

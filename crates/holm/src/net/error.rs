@@ -56,7 +56,7 @@ pub enum Error {
          at most {max}); remove a guest that is no longer needed",
         max = super::addresses::ADDRESS_MAX
     )]
-    PoolEmpty {
+    AddressesExhausted {
         /// The second byte of the pool's addresses.
         second: u16,
         /// The context id that has no address.
@@ -193,7 +193,7 @@ impl Coded for Error {
             Self::BadAddress { address, why } => {
                 Details::new(Code::AddressInvalid).object(address).reason(why)
             }
-            Self::PoolEmpty { second, .. } => Details::new(Code::AddressesExhausted)
+            Self::AddressesExhausted { second, .. } => Details::new(Code::AddressesExhausted)
                 .object(format!("10.{second}.0.0/16"))
                 .remedy("remove a guest that is no longer needed"),
             Self::PortTaken { port, owner } => Details::new(Code::PortInUse)

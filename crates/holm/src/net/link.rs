@@ -83,7 +83,7 @@ pub fn get(socket: &Socket, name: &str) -> Result<Option<Link>, Refused> {
         .text(IFLA_IFNAME, name)
         .number(IFLA_EXT_MASK, SKIP_STATISTICS);
     let mut found = None;
-    match socket.ask(&batch, |kind, payload| found = Link::parse(kind, payload)) {
+    match socket.query(&batch, |kind, payload| found = Link::parse(kind, payload)) {
         Ok(()) => Ok(found),
         Err(refused) if refused.errno == Errno::NODEV => Ok(None),
         Err(refused) => Err(refused),
@@ -100,7 +100,7 @@ pub fn all(socket: &Socket) -> Result<Vec<Link>, Refused> {
             batch.attr(IFLA_INFO_KIND, b"veth");
         });
     let mut links = Vec::new();
-    socket.ask(&batch, |kind, payload| links.extend(Link::parse(kind, payload)))?;
+    socket.query(&batch, |kind, payload| links.extend(Link::parse(kind, payload)))?;
     Ok(links)
 }
 
@@ -111,7 +111,7 @@ pub fn mtu(socket: &Socket, index: u32) -> Result<Option<u32>, Refused> {
         .message(Request::ReadUplinkMtu, RTM_GETLINK, 0, &header(index, 0))
         .number(IFLA_EXT_MASK, SKIP_STATISTICS);
     let mut mtu = None;
-    socket.ask(&batch, |_, payload| {
+    socket.query(&batch, |_, payload| {
         mtu = payload.get(16..).and_then(|attributes| find(attributes, IFLA_MTU)).and_then(number);
     })?;
     Ok(mtu)

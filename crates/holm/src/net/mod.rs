@@ -33,7 +33,7 @@ pub use by_mode::{
 pub use error::Error;
 pub use loopback::loopback_up;
 pub use mode::Files;
-pub use private::{Blocker, blockers, has_ruleset, leftovers, restore_ruleset};
+pub use private::{Blocker, attached_contexts, blockers, has_ruleset, restore_ruleset};
 pub use request::Request;
 pub use sysctl::set_ping_group_range;
 #[cfg(feature = "fuzzing")]

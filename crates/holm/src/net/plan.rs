@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, host_interface, pool};
+use super::addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, host_interface, subnets};
 use super::error::Error;
 use crate::config::Net;
 use crate::record::Network;
@@ -12,11 +12,11 @@ pub const MTU_DEFAULT: u32 = 1500;
 
 /// The part of a plan that is the same in every mode and does not depend on the host. It has no
 /// published ports yet.
-pub fn addresses(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
+pub fn plan_addresses(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
     if context == 0 || context > ADDRESS_MAX {
-        return Err(Error::PoolEmpty { second: 96 + u16::from(instance), context });
+        return Err(Error::AddressesExhausted { second: 96 + u16::from(instance), context });
     }
-    let (v4, v6) = pool(instance);
+    let (v4, v6) = subnets(instance);
     let mut network = Network {
         mode: net.mode,
         instance,
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn addresses_come_from_the_context_id() {
-        let plan = addresses(3, 517, &net(&[])).unwrap();
+        let plan = plan_addresses(3, 517, &net(&[])).unwrap();
         assert_eq!(plan.guest_v4, Ipv4Addr::new(10, 99, 2, 5));
         assert_eq!(plan.guest_v6, Some("fd00:686f:6c6d:3::205".parse().unwrap()));
         assert_eq!(plan.host_if, "h3-517");
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn set_addresses_win_one_by_one() {
-        let plan = addresses(1, 1, &net(&["203.0.113.9"])).unwrap();
+        let plan = plan_addresses(1, 1, &net(&["203.0.113.9"])).unwrap();
         assert_eq!(plan.guest_v4, Ipv4Addr::new(203, 0, 113, 9));
         assert_eq!(plan.guest_v6, Some("fd00:686f:6c6d:1::1".parse().unwrap()));
     }
@@ -100,7 +100,7 @@ mod tests {
             "::ffff:10.0.0.1",
         ] {
             assert!(
-                matches!(addresses(1, 1, &net(&[bad])), Err(Error::BadAddress { .. })),
+                matches!(plan_addresses(1, 1, &net(&[bad])), Err(Error::BadAddress { .. })),
                 "{bad}"
             );
         }
@@ -108,10 +108,10 @@ mod tests {
 
     #[test]
     fn the_pool_ends() {
-        assert!(addresses(1, ADDRESS_MAX, &net(&[])).is_ok());
-        let error = addresses(1, ADDRESS_MAX + 1, &net(&[])).unwrap_err();
+        assert!(plan_addresses(1, ADDRESS_MAX, &net(&[])).is_ok());
+        let error = plan_addresses(1, ADDRESS_MAX + 1, &net(&[])).unwrap_err();
         assert!(error.to_string().contains("10.97.0.0/16"), "{error}");
-        assert!(matches!(addresses(1, 0, &net(&[])), Err(Error::PoolEmpty { .. })));
+        assert!(matches!(plan_addresses(1, 0, &net(&[])), Err(Error::AddressesExhausted { .. })));
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
             guest_port: 8080,
             proto: crate::config::Proto::Tcp,
         }];
-        let plan = addresses(1, 7, &Net { publish, ..Net::default() }).unwrap();
+        let plan = plan_addresses(1, 7, &Net { publish, ..Net::default() }).unwrap();
         let text = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Network>(&text).unwrap(), plan);
     }

@@ -101,7 +101,7 @@ fn route_to(socket: &Socket, address: IpAddr) -> Result<Option<u32>, Refused> {
     let mut batch = Batch::default();
     batch.message(Request::FindUplink, RTM_GETROUTE, 0, &header).attr(RTA_DST, &octets(address));
     let mut index = None;
-    match socket.ask(&batch, |_, payload| {
+    match socket.query(&batch, |_, payload| {
         index = Attributes(payload.get(12..).unwrap_or_default())
             .find(|(kind, _)| *kind == RTA_OIF)
             .and_then(|(_, value)| number(value));

@@ -7,12 +7,12 @@ use super::name::Name;
 use super::root::Pool;
 use crate::record::{Ids, NESTED_RANGES, RANGE};
 
-/// The largest context id; the smallest is 1. An instance's block of 2^26 ids is divided into 1024
-/// ranges.
+/// The largest context id; the smallest is 1. The context id is the number of the guest's range in
+/// its instance's block of 2^26 ids, which is divided into 1024 ranges.
 const MAX_CONTEXT: u32 = 1023;
 
 impl Pool {
-    /// Allocates a context id and its id range for a guest for one command, until
+    /// Allocates a context id and its id range for an ephemeral guest, until
     /// [`Pool::release_ids`]: the first free one from `first` on.
     ///
     /// The allocation is a symbolic link in `ids/`: making one succeeds for a single guest only,
@@ -23,7 +23,7 @@ impl Pool {
 
     /// Allocates ids for a guest with a directory, which must be locked. Ids that a killed command
     /// has allocated for it are used again.
-    pub fn allocate_kept_ids(&self, guest: &Name, nesting: bool) -> Result<Ids> {
+    pub fn allocate_persistent_ids(&self, guest: &Name, nesting: bool) -> Result<Ids> {
         self.allocate(&format!("../guests/{guest}"), nesting, 1)
     }
 

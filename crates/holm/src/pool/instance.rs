@@ -10,16 +10,19 @@ use crate::cgroup::{GuestCgroup, Layout, PoolCgroup};
 /// The root that is used if neither `--root` nor `HOLM_ROOT` is given.
 pub const DEFAULT_ROOT: &str = "/var/lib/holm";
 
+/// The control group of the guests of the default root.
+const DEFAULT_CGROUP: &str = "holm";
+
 /// The directory of what must not survive a reboot of the host.
 pub(super) const RUN: &str = "/run/holm";
 
 /// The largest instance number; the smallest is 1. There is room for 27 blocks of 2^26 user ids
 /// between the ranges that distributions give to users and the one that systemd reserves (from
 /// `0x7000_0000`).
-pub const INSTANCES: u8 = 27;
+pub const MAX_INSTANCE: u8 = 27;
 
 /// The file in a root that stores its number.
-const STORED: &str = "instance";
+const NUMBER_FILE: &str = "instance";
 
 /// The root's instance number; allocates a free one if it has none.
 ///
@@ -45,7 +48,7 @@ pub fn allocate(root: &Path) -> Result<u8> {
         return Ok(number);
     }
     let first = known.or((root == Path::new(DEFAULT_ROOT)).then_some(1));
-    for number in first.into_iter().chain((1..=INSTANCES).rev()) {
+    for number in first.into_iter().chain((1..=MAX_INSTANCE).rev()) {
         let link = instances.join(number.to_string());
         let taken =
             fs::read_link(&link).is_ok_and(|other| other != root && other.join("stage").is_dir());
@@ -54,13 +57,14 @@ pub fn allocate(root: &Path) -> Result<u8> {
         }
         let _ = fs::remove_file(&link);
         symlink(root, &link).map_err(|error| Error::io("make the link", &link, error))?;
-        // The first command after each boot of the host gets here. It must not fail on a full disk.
+        // Written only if it has changed: the first command after each boot of the host gets here,
+        // and must not fail on a full disk.
         if known != Some(number) {
-            write(&root.join(STORED), &format!("{number}\n"))?;
+            write(&root.join(NUMBER_FILE), &format!("{number}\n"))?;
         }
         return Ok(number);
     }
-    Err(Error::NoInstance { directory: instances, count: INSTANCES })
+    Err(Error::NoInstance { directory: instances, count: MAX_INSTANCE })
 }
 
 /// Releases a root's number. It is also removed from the root, which may get another when it is
@@ -68,7 +72,7 @@ pub fn allocate(root: &Path) -> Result<u8> {
 pub(super) fn release(root: &Path, number: u8) -> Result<()> {
     let instances = Path::new(RUN).join("instances");
     let _lock = Lock::directory(&instances)?;
-    for path in [root.join(STORED), instances.join(number.to_string())] {
+    for path in [root.join(NUMBER_FILE), instances.join(number.to_string())] {
         match fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("remove", &path, error));
@@ -81,12 +85,17 @@ pub(super) fn release(root: &Path, number: u8) -> Result<()> {
 
 /// The name of the control group of a root's guests.
 pub fn cgroup_name(root: &Path, instance: u8) -> String {
-    if root == Path::new(DEFAULT_ROOT) { "holm".to_owned() } else { format!("holm-{instance}") }
+    if root == Path::new(DEFAULT_ROOT) { DEFAULT_CGROUP.to_owned() } else { other_cgroup(instance) }
+}
+
+/// The name of the control group of the guests of a root that is not the default one.
+fn other_cgroup(instance: u8) -> String {
+    format!("{DEFAULT_CGROUP}-{instance}")
 }
 
 /// The number stored in a root.
 fn stored(root: &Path) -> Option<u8> {
-    fs::read_to_string(root.join(STORED)).ok()?.trim().parse().ok()
+    fs::read_to_string(root.join(NUMBER_FILE)).ok()?.trim().parse().ok()
 }
 
 /// Whether guests run under a number that has no link, because /run was wiped and no command has
@@ -95,14 +104,14 @@ fn stored(root: &Path) -> Option<u8> {
 fn has_guests(number: u8) -> bool {
     // Without control groups there are no guests.
     let Ok(layout) = Layout::probe() else { return false };
-    let has_running = |root: &Path| {
-        let pool = PoolCgroup::new(layout.clone(), cgroup_name(root, number));
+    let has_running = |cgroup: String| {
+        let pool = PoolCgroup::new(layout.clone(), cgroup);
         let runs = |name: &String| {
             let cgroup = GuestCgroup::open(&pool, name);
             cgroup.is_ok_and(|found| found.is_some_and(|guest| guest.populated().unwrap_or(true)))
         };
         pool.guests().unwrap_or_default().iter().any(runs)
     };
-    let default = Path::new(DEFAULT_ROOT);
-    has_running(Path::new("any other")) || (stored(default) == Some(number) && has_running(default))
+    let is_default = stored(Path::new(DEFAULT_ROOT)) == Some(number);
+    has_running(other_cgroup(number)) || (is_default && has_running(DEFAULT_CGROUP.to_owned()))
 }

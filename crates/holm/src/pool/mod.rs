@@ -27,7 +27,7 @@ mod tmp;
 pub use error::{Error, Result};
 pub(crate) use files::remove_tree;
 pub use files::write;
-pub use instance::{DEFAULT_ROOT, INSTANCES};
+pub use instance::{DEFAULT_ROOT, MAX_INSTANCE};
 pub use lock::Lock;
 pub use name::{BadName, Name};
 pub use root::Pool;

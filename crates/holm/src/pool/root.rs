@@ -19,7 +19,7 @@ pub struct Pool {
     instance: u8,
     // Shared, so that `release` does not take the instance number away while a command uses it.
     lock: Arc<Lock>,
-    notices: Option<fn(&str)>,
+    on_repair: Option<fn(&str)>,
     cgroup: OnceLock<PoolCgroup>,
 }
 
@@ -37,20 +37,20 @@ impl Pool {
         let lock = Arc::new(Lock::shared(&root)?);
         let instance = instance::allocate(&root)?;
         let run = Path::new(RUN).join(instance.to_string());
-        Ok(Self { root, run, instance, lock, notices: None, cgroup: OnceLock::new() })
+        Ok(Self { root, run, instance, lock, on_repair: None, cgroup: OnceLock::new() })
     }
 
     /// Sets a function that is called with a sentence for everything that a command repairs in
     /// passing.
     #[must_use]
-    pub fn with_notices(self, notices: fn(&str)) -> Self {
-        Self { notices: Some(notices), ..self }
+    pub fn on_repair(self, report: fn(&str)) -> Self {
+        Self { on_repair: Some(report), ..self }
     }
 
     /// Reports something that was repaired.
-    pub(crate) fn notify(&self, sentence: &str) {
-        if let Some(notices) = self.notices {
-            notices(sentence);
+    pub(crate) fn report_repair(&self, sentence: &str) {
+        if let Some(report) = self.on_repair {
+            report(sentence);
         }
     }
 

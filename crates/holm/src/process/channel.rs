@@ -57,7 +57,7 @@ impl ChildEnd {
     /// Offers descriptor `fd` as the console's master and waits until the parent has a copy.
     pub fn offer(&self, fd: BorrowedFd<'_>) {
         self.send(Message::Console(fd.as_raw_fd()));
-        self.wait_for(Message::Taken);
+        self.wait_for(Message::ConsoleReceived);
     }
 
     /// Tells the parent what failed, and ends the process.
@@ -124,7 +124,7 @@ impl ParentEnd {
                 return Err(fail(Errno::NOTTY));
             }
             console = Some(copy);
-            self.send(Message::Taken)?;
+            self.send(Message::ConsoleReceived)?;
         }
         Ok(console)
     }

@@ -21,8 +21,7 @@ pub enum Error {
     Killed,
     /// The guest's mount namespace is still the host's.
     #[error(
-        "cannot join the guest's namespaces, which are not its own until its init runs: it is being started; \
-         try again when `holm start` has returned"
+        "cannot join the guest's namespaces: the guest is still being started; try again when `holm start` has returned"
     )]
     Starting,
     /// A command's user is not the guest's.

@@ -4,12 +4,12 @@ use rustix::io::Errno;
 
 use super::Error;
 
-/// One message. Each names what its sender waits for after it.
+/// One message. After each its sender blocks until the message named here arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
-    /// From the child: its namespaces are there. It goes on with what needs no mounts, and waits for [`Self::Release`].
+    /// From the child: it has made its namespaces. It goes on with what needs no mounts, and waits for [`Self::Release`].
     Ready,
-    /// From the child: its descriptor of this number is the master of its console. It waits for [`Self::Taken`].
+    /// From the child: its descriptor of this number is the master of its console. It waits for [`Self::ConsoleReceived`].
     Console(i32),
     /// From the child: a step of its own failed. It waits for nothing, and ends.
     Failed {
@@ -22,7 +22,7 @@ pub enum Message {
     /// which is the exec of the child's program.
     Release,
     /// From the parent: it has a copy of the console. It waits as after [`Self::Release`].
-    Taken,
+    ConsoleReceived,
 }
 
 /// The length of every message: its kind, a step, a number.
@@ -36,7 +36,7 @@ impl Message {
             Self::Console(fd) => (b'c', 0, fd),
             Self::Failed { step, errno } => (b'f', step as u8, errno),
             Self::Release => (b'g', 0, 0),
-            Self::Taken => (b't', 0, 0),
+            Self::ConsoleReceived => (b't', 0, 0),
         };
         let [a, b, c, d] = number.to_ne_bytes();
         [kind, step, a, b, c, d]
@@ -51,7 +51,7 @@ impl Message {
             b'c' => Some(Self::Console(number)),
             b'f' => Some(Self::Failed { step: Step::from_number(step)?, errno: number }),
             b'g' => Some(Self::Release),
-            b't' => Some(Self::Taken),
+            b't' => Some(Self::ConsoleReceived),
             _ => None,
         }
     }
@@ -126,7 +126,7 @@ mod tests {
         let failures = STEPS.map(|(step, ..)| Message::Failed { step, errno: step as i32 * 7 });
         let others =
             [Message::Ready, Message::Console(0), Message::Console(i32::MAX), Message::Release];
-        for message in others.into_iter().chain([Message::Taken]).chain(failures) {
+        for message in others.into_iter().chain([Message::ConsoleReceived]).chain(failures) {
             assert_eq!(Message::parse(&message.to_bytes()), Some(message));
         }
     }

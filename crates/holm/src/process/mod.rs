@@ -24,7 +24,7 @@ pub(crate) use error::exec_reason;
 pub(crate) use identity::{ended_within, inode, own_pid};
 pub(crate) use message::Step;
 pub(crate) use namespaces::{
-    HostNamespaces, PidNamespaceGuard, in_pid_namespace, leave_host, map_ids,
+    HostNamespaces, PidNamespaceGuard, in_pid_namespace, unshare_mounts, write_id_maps,
 };
 pub(crate) use scheduling::{drop_scheduling_boost, reset_scheduling};
 

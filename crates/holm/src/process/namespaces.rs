@@ -2,7 +2,7 @@ use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use holm_sys::mount::make_all_private;
-use holm_sys::process::{self, Clone, Namespace, flags};
+use holm_sys::process::{self, CloneResult, Namespace, flags};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, getpid, pidfd_open, waitid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -13,32 +13,32 @@ use crate::record::Ids;
 /// The launcher's own namespaces, which it leaves and returns to.
 #[derive(Debug)]
 pub struct HostNamespaces {
-    kept: [(OwnedFd, LinkNameSpaceType); 4],
+    saved: [(OwnedFd, LinkNameSpaceType); 4],
 }
 
 impl HostNamespaces {
     /// Opens them.
-    pub fn keep() -> Result<Self> {
-        let fail = |errno| Error::step("keep", "the host's namespaces", errno);
+    pub fn save() -> Result<Self> {
+        let fail = |errno| Error::step("open", "the host's namespaces", errno);
         let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(fail)?;
-        let keep = |kind, link| -> Result<(OwnedFd, LinkNameSpaceType)> {
+        let open = |kind, link| -> Result<(OwnedFd, LinkNameSpaceType)> {
             let fd = process::namespace(own.as_fd(), kind)
-                .map_err(|error| Error::step("keep", "the host's namespaces", error))?;
+                .map_err(|error| Error::step("open", "the host's namespaces", error))?;
             Ok((fd, link))
         };
         Ok(Self {
-            kept: [
-                keep(Namespace::Mount, LinkNameSpaceType::Mount)?,
-                keep(Namespace::Net, LinkNameSpaceType::Network)?,
-                keep(Namespace::Ipc, LinkNameSpaceType::InterProcessCommunication)?,
-                keep(Namespace::Cgroup, LinkNameSpaceType::ControlGroup)?,
+            saved: [
+                open(Namespace::Mount, LinkNameSpaceType::Mount)?,
+                open(Namespace::Net, LinkNameSpaceType::Network)?,
+                open(Namespace::Ipc, LinkNameSpaceType::InterProcessCommunication)?,
+                open(Namespace::Cgroup, LinkNameSpaceType::ControlGroup)?,
             ],
         })
     }
 
     /// Returns to them. The root and the working directory are the host's again.
     pub fn restore(self) -> Result<()> {
-        for (fd, kind) in &self.kept {
+        for (fd, kind) in &self.saved {
             move_into_link_name_space(fd.as_fd(), Some(*kind))
                 .map_err(|errno| Error::step("return to", "the host's namespaces", errno))?;
         }
@@ -46,15 +46,15 @@ impl HostNamespaces {
     }
 }
 
-/// Leaves the host's mount namespace for a private copy.
-pub fn leave_host() -> Result<()> {
+/// Leaves the host's mount namespace for a copy whose mounts are private.
+pub fn unshare_mounts() -> Result<()> {
     process::unshare(flags::NEWNS)
         .map_err(|error| Error::step("unshare", "the mount namespace", error))?;
-    make_all_private().map_err(|error| Error::step("make private", "the mounts", error))
+    make_all_private().map_err(|error| Error::step("make private", "all mounts", error))
 }
 
 /// Writes the id maps of a new user namespace.
-pub fn map_ids(pid: i32, ids: Ids) -> Result<()> {
+pub fn write_id_maps(pid: i32, ids: Ids) -> Result<()> {
     for kind in ["uid", "gid"] {
         let path = format!("/proc/{pid}/{kind}_map");
         fs::write(&path, ids.map()).map_err(|error| Error::step("write", &path, error))?;
@@ -62,8 +62,8 @@ pub fn map_ids(pid: i32, ids: Ids) -> Result<()> {
     Ok(())
 }
 
-/// While this lives, this process's new children are in another pid namespace. Dropping it switches back: when the guest
-/// has ended no process can be made in its pid namespace, and `holm restart` goes on to start it.
+/// While this lives, new children of this process are made in another pid namespace. Dropping it switches back:
+/// `holm restart` starts the guest after its old init has ended, and in that pid namespace a clone fails with ENOMEM.
 #[derive(Debug)]
 pub struct PidNamespaceGuard {
     own: OwnedFd,
@@ -95,7 +95,7 @@ pub fn in_pid_namespace<E: std::fmt::Display>(
     let own = openat(CWD, "/proc/self/ns/pid", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     move_into_link_name_space(pid_namespace, kind)?;
     let child = process::clone(0, None);
-    if matches!(child, Ok(Clone::Child(_))) {
+    if matches!(child, Ok(CloneResult::Child(_))) {
         process::exit_now(match work() {
             Ok(()) => 0,
             Err(error) => {
@@ -105,7 +105,7 @@ pub fn in_pid_namespace<E: std::fmt::Display>(
         });
     }
     move_into_link_name_space(own.as_fd(), kind)?;
-    let Clone::Parent { pidfd, .. } = child? else { unreachable!("the child has exited") };
+    let CloneResult::Parent { pidfd, .. } = child? else { unreachable!("the child has exited") };
     let status = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED)?;
     match status.and_then(|status| status.exit_status()) {
         Some(0) => Ok(()),

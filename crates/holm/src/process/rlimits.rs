@@ -40,7 +40,8 @@ pub fn set(pid: Option<i32>, wanted: &BTreeMap<String, Rlimit>) -> Result<()> {
         DEFAULTS.into_iter().filter(|(name, ..)| !wanted.contains_key(*name))
     {
         if prlimit(pid, resource, kernel(limit)).is_err() {
-            // Without CAP_SYS_RESOURCE a limit that the caller has lowered stays low: no error, since no setting wants more.
+            // Without CAP_SYS_RESOURCE a limit that the caller has lowered stays low. That is no error: guest.toml does
+            // not set this limit, it is only the default.
             let hard = getrlimit(resource).maximum.unwrap_or(limit.hard).min(limit.hard);
             let limit = Rlimit { soft: limit.soft.min(hard), hard };
             let _ = prlimit(pid, resource, kernel(limit));

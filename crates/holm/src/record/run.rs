@@ -50,9 +50,9 @@ pub struct RunRecord {
     /// Init sends `READY=1` when the guest is ready.
     #[serde(default = "yes")]
     pub notifies: bool,
-    /// It is a guest for one command (`holm run`): it has no directory, and is gone when it ends.
-    #[serde(rename = "ephemeral", default)]
-    pub one_command: bool,
+    /// It is an ephemeral guest (`holm run`): it has no directory, and is gone when it ends.
+    #[serde(default)]
+    pub ephemeral: bool,
     /// A command is stopping it: its monitor does not restart it.
     #[serde(default)]
     pub stopping: bool,

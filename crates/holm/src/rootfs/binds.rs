@@ -10,7 +10,7 @@ use super::fsmount::set_flags;
 use super::{Error, Point, Result};
 use crate::config::BindMount;
 
-/// A mount of a host directory or file, attached nowhere, with its owners mapped: root's files are guest root's. The
+/// A detached, idmapped mount of a host directory or file: root's files are guest root's. The
 /// flags of the host's mount (ro, noexec) stay.
 pub fn make(
     bind: &BindMount,
@@ -33,7 +33,7 @@ pub fn make(
     flags.set(MountAttrFlags::MOUNT_ATTR_RDONLY, bind.read_only);
     mount::set_attributes(bound.as_fd(), flags.bits().into(), 0)
         .map_err(|error| refuse(error.to_string()))?;
-    mount::map_ids(bound.as_fd(), user_namespace).map_err(|error| {
+    mount::make_idmapped(bound.as_fd(), user_namespace).map_err(|error| {
         refuse(format!(
             "its filesystem cannot map owners ({error}); use a directory on ext4, XFS, btrfs or tmpfs"
         ))

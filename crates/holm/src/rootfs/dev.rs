@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 use rustix::process::umask;
 
-use super::{Error, Filesystem, Result, memory};
+use super::{Error, Filesystem, Result, mount_tmpfs};
 
 /// The nodes of every guest: name, major and minor number (Documentation/admin-guide/devices.txt).
 const NODES: [(&str, u32, u32); 6] = [
@@ -42,16 +42,16 @@ const DIRECTORIES: [(&str, u32); 6] = [
 /// The group that owns terminals (tty in every distribution).
 const TTY_GROUP: u32 = 5;
 
-/// A tmpfs for the guest's /dev with its nodes, attached nowhere.
+/// A detached tmpfs for the guest's /dev, with its nodes.
 ///
-/// `devices` are nodes of the host, by name, that the guest shall have too.
-pub fn make(
+/// `devices` are devices of the host that the guest gets too.
+pub fn mount_dev(
     devices: &[PathBuf],
     flags: MountAttrFlags,
     user_namespace: BorrowedFd<'_>,
 ) -> Result<OwnedFd> {
     let small = [("size", "1m"), ("nr_inodes", "1k")];
-    let dev = memory("0755", &small, flags, user_namespace)?;
+    let dev = mount_tmpfs("0755", &small, flags, user_namespace)?;
     let before = umask(Mode::empty());
     let filled = fill(&dev, devices);
     umask(before);
@@ -60,7 +60,7 @@ pub fn make(
 
 /// A devpts of the guest's. `base` is the host's id of guest root: devpts maps no ids, so the group
 /// is given as the host's id.
-pub fn terminals(base: u32, flags: MountAttrFlags) -> Result<OwnedFd> {
+pub fn mount_devpts(base: u32, flags: MountAttrFlags) -> Result<OwnedFd> {
     Filesystem::open("devpts")?
         .set("mode", "620")?
         .set("ptmxmode", "666")?
@@ -88,7 +88,7 @@ fn fill(dev: &OwnedFd, devices: &[PathBuf]) -> Result<()> {
 /// Makes the node of a host device for the guest, open to guest root and its group.
 fn make_host_device(dev: &OwnedFd, device: &Path) -> Result<()> {
     let refuse =
-        |reason: &str| Error::Source { path: device.to_owned(), reason: reason.to_owned() };
+        |reason: &str| Error::Device { device: device.to_owned(), reason: reason.to_owned() };
     let host = std::fs::symlink_metadata(device)
         .map_err(|error| refuse(&format!("{error}; see `devices` in guest.toml")))?;
     let kind = match host.file_type() {
@@ -110,7 +110,7 @@ fn make_host_device(dev: &OwnedFd, device: &Path) -> Result<()> {
     // Guest root may always use the device; other users have the permissions that they have on the host.
     let bits = Mode::from_raw_mode((host.mode() & 0o666) | 0o660);
     mknodat(dev, inside, kind, bits, host.rdev()).map_err(|errno| match errno {
-        Errno::EXIST => refuse("every guest has one of its own; take it out of `devices`"),
+        Errno::EXIST => refuse("every guest has it; remove it from `devices`"),
         errno => Error::io("make the guest's device", device, errno),
     })
 }

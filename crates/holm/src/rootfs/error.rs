@@ -46,6 +46,14 @@ pub enum Error {
         /// Why not, and what to do.
         reason: String,
     },
+    /// A device of the host cannot be made in the guest.
+    #[error("cannot make the device {} in the guest: {reason}", device.display())]
+    Device {
+        /// The path on the host.
+        device: PathBuf,
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// The kernel refused something.
     #[error(transparent)]
     Failed(Failed),
@@ -81,6 +89,9 @@ impl Coded for Error {
                 .remedy("move it away"),
             Self::Source { path, reason } => {
                 Details::new(Code::MountSourceUnusable).object(path.display()).reason(reason)
+            }
+            Self::Device { device, reason } => {
+                Details::new(Code::DeviceUnusable).object(device.display()).reason(reason)
             }
             Self::Failed(failed) => failed.details(),
         }

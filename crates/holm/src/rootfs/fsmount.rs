@@ -10,7 +10,7 @@ use rustix::mount::{
 
 use super::{Error, Result};
 
-/// A filesystem that is being configured, and then mounted nowhere yet.
+/// A filesystem that is being configured, and then made a detached mount.
 ///
 /// The error of a failing step has the messages that the kernel has logged in the context (fsopen(2)).
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Filesystem {
         fsconfig_set_fd(self.context.as_fd(), key, value).is_ok().then_some(self)
     }
 
-    /// Makes the filesystem and a mount of it that is attached nowhere.
+    /// Makes the filesystem and a detached mount of it.
     pub fn mount(self, attributes: MountAttrFlags) -> Result<OwnedFd> {
         let result = fsconfig_create(self.context.as_fd());
         let this = self.check(result)?;
@@ -76,9 +76,9 @@ impl Filesystem {
     }
 }
 
-/// A tmpfs of the guest's, attached nowhere: its root belongs to the guest's root and has `mode`.
+/// A detached tmpfs of the guest's: its root belongs to the guest's root and has `mode`.
 /// `options` are the kernel's (`size`, `nr_inodes`).
-pub fn memory(
+pub fn mount_tmpfs(
     mode: &str,
     options: &[(&str, &str)],
     attributes: MountAttrFlags,
@@ -92,18 +92,18 @@ pub fn memory(
         memory = memory.set(key, *value)?;
     }
     let memory = memory.mount(attributes)?;
-    mount::map_ids(memory.as_fd(), user_namespace)
-        .map_err(|error| Error::io("map the owners of", "a tmpfs", error))?;
+    mount::make_idmapped(memory.as_fd(), user_namespace)
+        .map_err(|error| Error::io("make an idmapped mount of", "a tmpfs", error))?;
     Ok(memory)
 }
 
-/// A copy of the mount at `path` (of its part below `path`, to be exact), attached nowhere, whose
+/// A copy of the mount at `path` (of its part below `path`, to be exact), detached, whose
 /// owners appear as `user_namespace` maps them.
 pub fn clone_tree(path: &Path, user_namespace: BorrowedFd<'_>) -> Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let tree = open_tree(CWD, path, flags).map_err(|errno| Error::io("open", path, errno))?;
-    mount::map_ids(tree.as_fd(), user_namespace)
-        .map_err(|error| Error::io("map the owners of", path, error))?;
+    mount::make_idmapped(tree.as_fd(), user_namespace)
+        .map_err(|error| Error::io("make an idmapped mount of", path, error))?;
     Ok(tree)
 }
 

@@ -17,7 +17,7 @@ mod table;
 mod tree;
 
 pub use error::Error;
-pub use fsmount::{Filesystem, clone_tree, memory};
+pub use fsmount::{Filesystem, clone_tree, mount_tmpfs};
 pub use inject::{bind_socket, inject};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

@@ -7,8 +7,8 @@ use rustix::process::{fchdir, pivot_root};
 
 use super::table::{Mount, Part, TABLE, What, When};
 use super::{
-    Error, Filesystem, Layers, Links, Point, Result, Tree, api_filesystems, binds, dev, memory,
-    mount_root,
+    Error, Filesystem, Layers, Links, Point, Result, Tree, api_filesystems, binds, dev, mount_root,
+    mount_tmpfs,
 };
 use crate::config::BindMount;
 
@@ -30,7 +30,7 @@ pub struct Sources<'a> {
     /// Minimal init, if it is to be executed.
     pub init_program: Option<&'a Path>,
     /// The guest's private layer is on disk and outlives its runs.
-    pub kept: bool,
+    pub persistent: bool,
     /// The guest shares the host's network.
     pub host_network: bool,
 }
@@ -89,7 +89,7 @@ impl<'a> Mounts<'a> {
     fn has(&self, when: When) -> bool {
         match when {
             When::Always | When::Named => true,
-            When::Kept => self.sources.kept,
+            When::Persistent => self.sources.persistent,
             When::MinimalInit => self.sources.init_program.is_some(),
             When::HostNetwork => self.sources.host_network,
             When::OwnNetwork => !self.sources.host_network,
@@ -123,17 +123,17 @@ impl<'a> Mounts<'a> {
         Ok(())
     }
 
-    /// A mount of the table, attached nowhere yet.
+    /// A mount of the table, still detached.
     fn detached(&self, mount: &Mount) -> Result<OwnedFd> {
         let Mount { flags, .. } = *mount;
         match mount.what {
-            What::Devices => dev::make(self.sources.devices, flags, self.user_namespace()),
-            What::Terminals => dev::terminals(self.sources.base, flags),
+            What::Devices => dev::mount_dev(self.sources.devices, flags, self.user_namespace()),
+            What::Terminals => dev::mount_devpts(self.sources.base, flags),
             What::SharedMemory => {
                 let size = self.sources.shm.to_string();
-                memory("1777", &[("size", &size)], flags, self.user_namespace())
+                mount_tmpfs("1777", &[("size", &size)], flags, self.user_namespace())
             }
-            What::Memory => memory("0755", &[], flags, self.user_namespace()),
+            What::Memory => mount_tmpfs("0755", &[], flags, self.user_namespace()),
             What::Empty => api_filesystems::empty(self.empty.as_ref(), mount),
             What::Sysfs => Filesystem::open("sysfs")?.mount(flags),
             What::Cgroup => Filesystem::open("cgroup2")?.flag("nsdelegate")?.mount(flags),

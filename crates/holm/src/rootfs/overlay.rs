@@ -6,7 +6,7 @@ use rustix::fs::{CWD, Mode, mkdir};
 use rustix::mount::{MountAttrFlags, MoveMountFlags, move_mount};
 
 use super::table::ROOT_FLAGS;
-use super::{Error, Filesystem, Result, clone_tree, memory};
+use super::{Error, Filesystem, Result, clone_tree, mount_tmpfs};
 
 /// The upper directory of a private layer: what the guest has changed.
 pub const UPPER: &str = "upper";
@@ -18,7 +18,7 @@ pub const WORK: &str = "work";
 pub struct Layers<'a> {
     /// The base's metadata image (EROFS in the composefs layout).
     pub image: &'a Path,
-    /// The directory with the files' bodies.
+    /// The directory of objects: the overlay's data-only lower layer.
     pub objects: &'a Path,
     /// The guest's own changes.
     pub upper: Upper<'a>,
@@ -27,29 +27,29 @@ pub struct Layers<'a> {
 /// Where a guest's private layer is.
 #[derive(Debug, Clone, Copy)]
 pub enum Upper<'a> {
-    /// Into [`UPPER`] and [`WORK`] of this directory.
+    /// In [`UPPER`] and [`WORK`] of this directory.
     Disk(&'a Path),
-    /// Into memory, charged to the guest, gone with it: for guests of one command. Making an
+    /// On a tmpfs, charged to the guest and gone with it: for ephemeral guests. Making an
     /// overlay on tmpfs takes a quarter of the time on ext4, and nothing has to be written back.
     Memory,
 }
 
 /// Mounts the layers at `stage/{image,objects,disk}` and an overlay of them at `stage/root`; returns the overlay.
 ///
-/// The layers are mapped to the guest's ids, not the overlay: the kernel refuses that. Before Linux
-/// 6.15 an overlay takes no layer that is attached nowhere, so they are attached and named by path.
+/// The layers are idmapped, not the overlay: overlayfs does not support idmapped mounts of itself.
+/// Before Linux 6.15 it takes no detached mount as a layer, so they are attached and named by path.
 pub fn mount_root(
     stage: &Path,
     layers: Layers<'_>,
     user_namespace: BorrowedFd<'_>,
 ) -> Result<OwnedFd> {
     let image = mount_image(layers.image)?;
-    mount::map_ids(image.as_fd(), user_namespace)
-        .map_err(|error| Error::io("map the owners of", layers.image, error))?;
+    mount::make_idmapped(image.as_fd(), user_namespace)
+        .map_err(|error| Error::io("make an idmapped mount of", layers.image, error))?;
     attach(image, &stage.join("image"))?;
     attach(clone_tree(layers.objects, user_namespace)?, &stage.join("objects"))?;
     let disk = stage.join("disk");
-    attach(upper(layers.upper, user_namespace)?, &disk)?;
+    attach(mount_upper(layers.upper, user_namespace)?, &disk)?;
     if let Upper::Memory = layers.upper {
         for directory in [UPPER, WORK] {
             let path = disk.join(directory);
@@ -73,15 +73,15 @@ pub fn mount_root(
     Ok(here)
 }
 
-/// A base's metadata image, attached nowhere: mounted from the file, without a loop device.
+/// A base's metadata image as a detached mount, mounted from the file without a loop device.
 pub fn mount_image(image: &Path) -> Result<OwnedFd> {
     Filesystem::open("erofs")?.set("source", image)?.mount(MountAttrFlags::MOUNT_ATTR_RDONLY)
 }
 
-fn upper(upper: Upper<'_>, user_namespace: BorrowedFd<'_>) -> Result<OwnedFd> {
+fn mount_upper(upper: Upper<'_>, user_namespace: BorrowedFd<'_>) -> Result<OwnedFd> {
     match upper {
         Upper::Disk(directory) => clone_tree(directory, user_namespace),
-        Upper::Memory => memory("0755", &[], MountAttrFlags::empty(), user_namespace),
+        Upper::Memory => mount_tmpfs("0755", &[], MountAttrFlags::empty(), user_namespace),
     }
 }
 

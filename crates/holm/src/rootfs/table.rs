@@ -82,7 +82,7 @@ pub enum When {
     /// All.
     Always,
     /// Those whose private layer is on disk. In the others /run is empty anyway.
-    Kept,
+    Persistent,
     /// Those in which minimal init is executed.
     MinimalInit,
     /// Those that share the host's network.
@@ -157,7 +157,7 @@ pub static TABLE: &[Mount] = &[
     mount("/dev/pts", What::Terminals, NOSUID.union(NOEXEC), Part::Dev),
     mount("/dev/shm", What::SharedMemory, NOSUID.union(NODEV), Part::Dev),
     // Every init expects to find it empty at boot.
-    mount("/run", What::Memory, NOSUID.union(NODEV), Part::Files).when(When::Kept),
+    mount("/run", What::Memory, NOSUID.union(NODEV), Part::Files).when(When::Persistent),
     // One file in memory for all guests.
     mount(INIT, What::Program, RO.union(NOSUID).union(NODEV), Part::Files)
         .when(When::MinimalInit)

@@ -7,7 +7,7 @@ use rustix::fs::FlockOperation;
 use super::base::load;
 use super::error::Error;
 use super::staging::{clean, retire};
-use super::users::{configured, running};
+use super::users::{guests_configured_with, guests_running_on};
 use super::{directory, gc};
 use crate::Failed;
 use crate::pool::{Name, Pool, remove_tree};
@@ -38,9 +38,9 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
         }
         Err(e) => return Err(e),
     };
-    let named = (configured(pool, name)?, "", "remove");
+    let named = (guests_configured_with(pool, name)?, "", "remove");
     // A running guest uses the base that it was started on, whatever its guest.toml says now.
-    let running = (running(pool, name)?, ", running", "stop or restart");
+    let running = (guests_running_on(pool, name)?, ", running", "stop or restart");
     for (guests, how, verb) in [named, running] {
         let (users, them) = match guests.as_slice() {
             [] => continue,

@@ -10,7 +10,7 @@ use crate::record::RunRecord;
 use crate::step;
 
 /// The guests whose guest.toml names the base, sorted.
-pub(super) fn configured(pool: &Pool, base: &Name) -> Result<Vec<String>, Error> {
+pub(super) fn guests_configured_with(pool: &Pool, base: &Name) -> Result<Vec<String>, Error> {
     let mut users = Vec::new();
     let guests = pool.guests()?;
     step::done("base-guests");
@@ -29,7 +29,7 @@ pub(super) fn configured(pool: &Pool, base: &Name) -> Result<Vec<String>, Error>
 }
 
 /// The guests that run on the base, sorted. Their guest.toml may name another by now.
-pub(super) fn running(pool: &Pool, base: &Name) -> Result<Vec<String>, Error> {
+pub(super) fn guests_running_on(pool: &Pool, base: &Name) -> Result<Vec<String>, Error> {
     let mut users = Vec::new();
     for name in pool.cgroup()?.guests()? {
         let Some(cgroup) = GuestCgroup::open(pool.cgroup()?, &name)? else { continue };

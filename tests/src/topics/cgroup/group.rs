@@ -44,8 +44,11 @@ impl Group {
 
     /// A file of the guest in the hierarchy that has `controller`: by its name on v2 or on v1.
     pub fn read(&self, controller: Controller, v2: &str, v1: &str) -> String {
-        let root =
-            self.cgroup.layout().has(controller).expect("a controller that every kernel here has");
+        let root = self
+            .cgroup
+            .layout()
+            .hierarchy_of(controller)
+            .expect("a controller that every kernel here has");
         let file = if self.cgroup.layout().is_pure_v2() { v2 } else { v1 };
         let path = root.join(&self.name).join("g").join(file);
         let text = fs::read_to_string(&path);
@@ -56,7 +59,7 @@ impl Group {
     pub fn v1_dirs(&self) -> Vec<PathBuf> {
         let roots = Controller::ALL
             .into_iter()
-            .filter_map(|controller| self.cgroup.layout().has(controller));
+            .filter_map(|controller| self.cgroup.layout().hierarchy_of(controller));
         let dirs = roots.filter(|root| *root != self.cgroup.layout().v2_root());
         dirs.map(|root| root.join(&self.name).join("g")).filter(|dir| dir.exists()).collect()
     }
@@ -76,7 +79,7 @@ impl Drop for Group {
         let _ = fs::remove_dir(self.v2(".monitor"));
         let _ = fs::remove_dir(self.v2(""));
         for controller in Controller::ALL {
-            if let Some(root) = self.cgroup.layout().has(controller) {
+            if let Some(root) = self.cgroup.layout().hierarchy_of(controller) {
                 let _ = fs::remove_dir(root.join(&self.name));
             }
         }

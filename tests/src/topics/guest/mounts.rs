@@ -161,8 +161,8 @@ fn devices_are_given_by_name(sandbox: &mut Sandbox) {
         ("/dev/no-such", "/dev/no-such"),
         ("/dev/net", "not a device node"),
         ("/etc/passwd", "not a device"),
-        ("/dev/null", "every guest has one of its own"),
-        ("/dev/ptmx", "every guest has one of its own"),
+        ("/dev/null", "every guest has it"),
+        ("/dev/ptmx", "every guest has it"),
     ] {
         let setting = format!("devices={device}");
         let run = ["run", "--base", "busybox", "--net", "none", "--set", &setting, "--", "true"];

@@ -72,7 +72,7 @@ fn setuid_and_file_capabilities_of_a_base_work(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
 }
 
-/// A guest for one command of Debian's, without its init.
+/// An ephemeral guest of Debian's, without its init.
 fn launch_debian(sandbox: &Sandbox, net: &str) {
     sandbox
         .holm(&["launch", "box", "--base", "debian13", "--net", net, "--", "sleep", "100000"])

@@ -95,7 +95,7 @@ fn ports_of_a_dead_guest_are_freed(sandbox: &mut Sandbox) {
     let dead = topology.guest(1, 2, &published(TCP_80));
     drop(dead);
     sandbox.wait_for("the dead guest's interface goes", || {
-        (topology.host.with(|| net::leftovers(1).unwrap()) == [1]).then_some(())
+        (topology.host.with(|| net::attached_contexts(1).unwrap()) == [1]).then_some(())
     });
     assert!(
         topology.host.sh("nft list table inet holm-1").contains("8080"),

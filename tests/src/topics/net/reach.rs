@@ -96,8 +96,8 @@ fn other_instances_are_other_guests(_: &mut Sandbox) {
     topology.host.with(|| net::detach_unrecorded(1, 1).unwrap());
     assert!(topology.outside.is_cut_off_from("192.0.2.2:8081"));
     assert!(topology.outside.reaches("192.0.2.2:8082").is_some());
-    assert_eq!(topology.host.with(|| net::leftovers(1).unwrap()), Vec::<u32>::new());
-    assert_eq!(topology.host.with(|| net::leftovers(2).unwrap()), [1]);
+    assert_eq!(topology.host.with(|| net::attached_contexts(1).unwrap()), Vec::<u32>::new());
+    assert_eq!(topology.host.with(|| net::attached_contexts(2).unwrap()), [1]);
 }
 
 fn guests_cannot_borrow_addresses(_: &mut Sandbox) {
@@ -142,7 +142,7 @@ fn two_guests_at_one_address_are_refused(_: &mut Sandbox) {
         net::attach(&plan, netns.fd()).unwrap_err().to_string()
     });
     assert!(error.contains("203.0.113.9 is in use"), "{error}");
-    assert_eq!(topology.host.with(|| net::leftovers(1).unwrap()), [1]);
+    assert_eq!(topology.host.with(|| net::attached_contexts(1).unwrap()), [1]);
 }
 
 /// The interface of a guest with published ports lets packets to 127.0.0.0/8 through; a guest's

@@ -10,44 +10,47 @@ use crate::process::own_pid;
 use crate::record::{LastRun, PendingRestart, RunRecord, now};
 use crate::step;
 
-/// After a run of this many seconds the wait before a restart begins again at its shortest.
+/// A run of this many seconds resets the backoff of restarts.
 const STABLE: u64 = 60;
 
 /// Cleans up after a run that has ended, and records how it ended. If its monitor still runs, the
 /// decision whether to restart the guest is left to it.
 pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
     let record = &run.record;
-    let left = (record.has_monitor() && !record.is_stopping() && record.monitor_pid != own_pid())
-        .then(|| PendingRestart {
-            at: now(),
-            monitor_pid: record.monitor_pid,
-            monitor_inode: record.monitor_inode,
-        });
-    clean_up_with(guest, run, |last| LastRun { pending: last.pending.or(left), ..last })
+    let left_to_monitor = (record.has_monitor()
+        && !record.is_stopping()
+        && record.monitor_pid != own_pid())
+    .then(|| PendingRestart {
+        at: now(),
+        monitor_pid: record.monitor_pid,
+        monitor_inode: record.monitor_inode,
+    });
+    clean_up_with(guest, run, |last| LastRun { pending: last.pending.or(left_to_monitor), ..last })
 }
 
-/// Cleans up after a run that has ended, and records how it ended, completed by `note`.
+/// Cleans up after a run that has ended, and records how it ended, completed by `amend`.
 ///
 /// The control group is removed last: if this command is killed, the next one finds it and does all
 /// of this again.
 pub fn clean_up_with(
     guest: &LockedGuest<'_>,
     run: RunningGuest,
-    note: impl FnOnce(LastRun) -> LastRun,
+    amend: impl FnOnce(LastRun) -> LastRun,
 ) -> Result<()> {
-    if run.record.one_command {
-        return clean_up_one_command(guest, run);
+    if run.record.ephemeral {
+        return clean_up_ephemeral(guest, run);
     }
     let oom_kills = run.cgroup.oom_kills().unwrap_or(0);
     end_processes_and_network(&run)?;
     if run.record.init_pid != 0 {
         let last = guest.last_run().unwrap_or_default();
-        let noted = last.run != 0 && last.run == run.record.init_inode;
-        let last = if noted { last } else { ended_run(guest, &run.record, oom_kills, &last) };
-        match guest.write_last_run(&note(last)) {
+        let already_recorded = last.run != 0 && last.run == run.record.init_inode;
+        let last =
+            if already_recorded { last } else { ended_run(guest, &run.record, oom_kills, &last) };
+        match guest.write_last_run(&amend(last)) {
             // A full disk must not keep the guest from being removed, which makes room.
             Err(Error::Pool(pool::Error::Failed(failed))) if failed.is_no_room() => {}
-            noted => noted?,
+            written => written?,
         }
         step::done("cleanup-recorded");
         guest.remove_end_note();
@@ -55,8 +58,8 @@ pub fn clean_up_with(
     remove_cgroup(run.cgroup)
 }
 
-/// Cleans up after a guest for one command, for which nothing is recorded.
-pub fn clean_up_one_command(guest: &Guest<'_>, run: RunningGuest) -> Result<()> {
+/// Cleans up after an ephemeral guest, for which nothing is recorded.
+pub fn clean_up_ephemeral(guest: &Guest<'_>, run: RunningGuest) -> Result<()> {
     end_processes_and_network(&run)?;
     remove_cgroup(run.cgroup)?;
     guest.pool().release_ids(guest.name(), run.record.ids, None);

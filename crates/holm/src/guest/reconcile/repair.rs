@@ -34,7 +34,9 @@ pub fn reconcile(guest: &LockedGuest<'_>) -> Result<Option<RunningGuest>> {
         adopt(guest, &mut found)?;
         let what = if has_monitor { "could not be reached" } else { "was killed" };
         let name = guest.name();
-        guest.pool().notify(&format!("the monitor of guest {name} {what}; a new one was started"));
+        guest
+            .pool()
+            .report_repair(&format!("the monitor of guest {name} {what}; a new one was started"));
     }
     Ok(Some(found))
 }

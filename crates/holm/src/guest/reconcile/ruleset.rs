@@ -4,7 +4,7 @@ use crate::net;
 use crate::pool::{Name, Pool};
 use crate::record::{RunRecord, now};
 
-/// How many seconds a start of a guest for one command may take.
+/// How many seconds a start of an ephemeral guest may take.
 const START_MAX: u64 = 10;
 
 /// Tells that the ruleset had been flushed.
@@ -50,7 +50,7 @@ pub fn restore_ruleset(pool: &Pool, running: &[(&Name, &RunRecord)]) -> Option<R
 /// Whether a private guest is attached to this network namespace and its start is complete: a start
 /// makes the interface before the rules.
 fn needs_ruleset(guest: &Guest<'_>, record: &RunRecord) -> bool {
-    let started = if record.one_command {
+    let started = if record.ephemeral {
         now().saturating_sub(record.started) > START_MAX
     } else {
         guest.try_lock().is_ok_and(|lock| lock.is_some())

@@ -6,7 +6,7 @@ use holm_proto::path::MONITOR_SOCKET;
 use super::super::error::{Error, Result};
 use super::super::handle::Guest;
 use super::super::running::{RunningGuest, read_record};
-use super::clean_up::clean_up_one_command;
+use super::clean_up::clean_up_ephemeral;
 use super::repair::reconcile;
 use crate::pool::{Name, Pool};
 use crate::record::now;
@@ -50,7 +50,7 @@ pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
         record => record?,
     };
     let reachable = guest.run_dir().join(MONITOR_SOCKET).exists();
-    if record.as_ref().is_some_and(|it| it.has_monitor() && (it.one_command || reachable)) {
+    if record.as_ref().is_some_and(|it| it.has_monitor() && (it.ephemeral || reachable)) {
         return Ok(());
     }
     if guest.has_dir() {
@@ -63,7 +63,7 @@ pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
         };
     }
     if record.is_some() {
-        return sweep_one_command(guest);
+        return sweep_ephemeral(guest);
     }
     let pool = guest.pool().cgroup()?;
     let path = pool.layout().v2_root().join(pool.name()).join(guest.name().as_str());
@@ -75,13 +75,13 @@ pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
 }
 
 /// Cleans up after a guest whose `holm run` was killed. It has no directory that could be locked.
-fn sweep_one_command(guest: &Guest<'_>) -> Result<()> {
+fn sweep_ephemeral(guest: &Guest<'_>) -> Result<()> {
     let _lock = guest.pool().lock("run")?;
     // Another command may have done so already, and the name may belong to another guest by now.
     let Some(cgroup) = guest.cgroup()? else { return Ok(()) };
     match read_record(&cgroup, guest.name())? {
         Some(record) if !record.has_monitor() => {
-            clean_up_one_command(guest, RunningGuest { cgroup, record })
+            clean_up_ephemeral(guest, RunningGuest { cgroup, record })
         }
         _ => Ok(()),
     }

@@ -1,6 +1,6 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use holm_sys::process::{Clone, clone, flags};
+use holm_sys::process::{CloneResult, clone, flags};
 use rustix::process::chdir;
 
 use super::child;
@@ -27,14 +27,14 @@ struct Waiting {
 
 /// Clones a guest's init and assembles everything around it.
 ///
-/// The caller has one thread. On an error nothing is left of the guest but its cgroup and network
-/// interface, which the caller made or names.
+/// The caller must have one thread. On an error only the guest's cgroup and its network interface
+/// may be left, and the caller removes them.
 pub fn spawn(spec: &Spec<'_>) -> Result<Assembled> {
-    let host = HostNamespaces::keep()?;
+    let host = HostNamespaces::save()?;
     let (to_init, to_launcher) = channel()?;
     let program = spec.init.prepare()?;
     chdir("/").map_err(|errno| Error::step("change to", "/", errno))?;
-    process::leave_host()?;
+    process::unshare_mounts()?;
     step::done("mount-namespace");
     let result = clone_and_assemble(spec, to_init, to_launcher, &program);
     host.restore()?;
@@ -81,12 +81,12 @@ fn clone_and_assemble(
     let (pid, pidfd) = match clone(wanted, Some(spec.cgroup.guest_fd()))
         .map_err(|error| Error::step("make the process of", "init", error))?
     {
-        Clone::Child(child) => {
+        CloneResult::Child(child) => {
             // With a copy of the parent end init would not see it close when the launcher is killed.
             drop(to_init);
             child::run(spec, &child, &to_launcher, program)
         }
-        Clone::Parent { pid, pidfd } => (pid, pidfd),
+        CloneResult::Parent { pid, pidfd } => (pid, pidfd),
     };
     // As guest root: the owner of the user namespace may set the limits of what is in it.
     let limited = rlimits::set(Some(pid), spec.rlimits);
@@ -102,7 +102,7 @@ fn clone_and_assemble(
 fn assemble(spec: &Spec<'_>, to_init: &ParentEnd, pid: i32, init: BorrowedFd<'_>) -> Result<()> {
     let assembly = &spec.assembly;
     (spec.record)(pid).map_err(Error::Record)?;
-    process::map_ids(pid, assembly.ids)?;
+    process::write_id_maps(pid, assembly.ids)?;
     step::done("id-maps");
     let namespaces = namespaces_of(init)?;
     let guest_root = GuestRoot::assume(assembly.ids.base)?;

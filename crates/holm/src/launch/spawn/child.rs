@@ -51,7 +51,7 @@ fn prepare(
     }
     to_launcher.ready();
 
-    // What needs no mounts, while the launcher makes them.
+    // While the launcher makes the mounts, everything that does not need them.
     rustix::system::sethostname(init.hostname.as_bytes()).map_err(at(Step::HostName))?;
     if init.arch == Arch::I686 {
         sys::personality_32_bit().map_err(|error| (Step::Personality, error))?;
@@ -76,7 +76,7 @@ fn prepare(
     chdir(&init.directory).map_err(at(Step::Directory))?;
     cloexec_from(3).map_err(|error| (Step::Exec, error))?;
     let (terminals, keep) = match init.stdio {
-        Stdio::Console { keep } => ([true; 3], keep),
+        Stdio::Console { init_keeps_master } => ([true; 3], init_keeps_master),
         Stdio::Inherit(terminals) => (terminals, false),
     };
     if terminals.contains(&true) {
@@ -92,7 +92,7 @@ fn prepare(
                 .map_err(|error| (Step::Console, error))?;
         }
     }
-    security::apply_caps(program.bound).map_err(kernel(Step::Capabilities))?;
+    security::apply_caps(program.bounding_set).map_err(kernel(Step::Capabilities))?;
     if init.in_place {
         let _ = rustix::thread::set_name(c"init");
         return Err((

@@ -29,7 +29,7 @@ pub struct Init {
     pub arch: Arch,
     /// What it may do.
     pub security: Security,
-    /// It is killed when the launcher ends, however that ends.
+    /// The kernel kills it when the launcher ends (PR_SET_PDEATHSIG).
     pub dies_with_launcher: bool,
     /// Holm's minimal init runs without exec; `program` is not used.
     pub in_place: bool,
@@ -38,14 +38,14 @@ pub struct Init {
 /// What init's descriptors 0 to 2 are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdio {
-    /// The guest's console: a pty of its own devpts. With `keep` init keeps the master as descriptor
-    /// [`holm_proto::CONSOLE_MASTER`], so that the console outlives a killed monitor.
+    /// The guest's console: a pty of its own devpts.
     Console {
-        /// Whether init keeps it: minimal init does.
-        keep: bool,
+        /// Whether init keeps the pty's master, as descriptor [`holm_proto::CONSOLE_MASTER`], so
+        /// that the console outlives a killed monitor. Minimal init does.
+        init_keeps_master: bool,
     },
-    /// The launcher's own, but for those that are terminals: with a terminal of the host the guest could type into it
-    /// (TIOCSTI). They are replaced by a pty of the guest's devpts.
+    /// The launcher's standard streams, but each terminal is replaced by a pty of the guest's devpts: into a terminal of
+    /// the host the guest could inject input (TIOCSTI).
     Inherit(Terminals),
 }
 
@@ -56,7 +56,7 @@ pub struct Program {
     pub(super) argv: Vec<CString>,
     pub(super) env: Vec<CString>,
     pub(super) filter: Vec<Instruction>,
-    pub(super) bound: u64,
+    pub(super) bounding_set: u64,
 }
 
 impl Init {
@@ -70,7 +70,7 @@ impl Init {
             argv: self.argv.iter().map(|argument| text(argument)).collect::<Result<_>>()?,
             env: env.collect::<Result<_>>()?,
             filter: security::seccomp(&self.security, self.arch),
-            bound: security::bounding_set(&self.security)?,
+            bounding_set: security::bounding_set(&self.security)?,
         })
     }
 }

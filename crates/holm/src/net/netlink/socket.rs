@@ -53,7 +53,7 @@ impl Socket {
 
     /// Sends a batch whose message `last` (counted from 0) requests an acknowledgement, and waits
     /// for that. Returns the error of the first message that failed.
-    fn transact(&self, batch: &Batch, last: u32) -> Result<(), Refused> {
+    fn send_and_wait(&self, batch: &Batch, last: u32) -> Result<(), Refused> {
         send(&self.0, batch.bytes(), SendFlags::empty()).map_err(Refused::io)?;
         let mut refused: Option<(u32, Errno)> = None;
         let mut buffer = [0u8; 8192];
@@ -81,23 +81,25 @@ impl Socket {
     /// Sends a batch and waits until the kernel has processed it.
     pub fn execute(&self, batch: &mut Batch) -> Result<(), Refused> {
         let last = batch.acknowledge();
-        self.transact(batch, last)
+        self.send_and_wait(batch, last)
     }
 
     /// Sends an nftables transaction: the kernel applies all of the batch or nothing.
     pub fn commit(&self, fill: impl FnOnce(&mut Batch)) -> Result<(), Refused> {
         // nfgenmsg: any family, version 0, the subsystem (nftables, 10) in network order.
         const SUBSYSTEM: [u8; 4] = [0, 0, 0, 10];
+        const NFNL_MSG_BATCH_BEGIN: u16 = 0x10;
+        const NFNL_MSG_BATCH_END: u16 = 0x11;
         let mut batch = Batch::default();
-        batch.message(Request::OpenTransaction, 0x10, 0, &SUBSYSTEM);
+        batch.message(Request::OpenTransaction, NFNL_MSG_BATCH_BEGIN, 0, &SUBSYSTEM);
         fill(&mut batch);
         let last = batch.acknowledge();
-        batch.message(Request::CloseTransaction, 0x11, 0, &SUBSYSTEM);
-        self.transact(&batch, last)
+        batch.message(Request::CloseTransaction, NFNL_MSG_BATCH_END, 0, &SUBSYSTEM);
+        self.send_and_wait(&batch, last)
     }
 
-    /// Sends a batch of one request, and calls `each` with every message of the reply.
-    pub fn ask(&self, batch: &Batch, mut each: impl FnMut(u16, &[u8])) -> Result<(), Refused> {
+    /// Sends a batch of one query, and calls `each` with every message of the reply.
+    pub fn query(&self, batch: &Batch, mut each: impl FnMut(u16, &[u8])) -> Result<(), Refused> {
         send(&self.0, batch.bytes(), SendFlags::empty()).map_err(Refused::io)?;
         let mut buffer = vec![0u8; 32768];
         loop {

@@ -52,7 +52,7 @@ pub fn detach(instance: u8, context: u32) -> Result<(), Error> {
     if found.is_some() {
         link::remove(&socket, &name)?;
     }
-    // Without the interface it is not known whether there were published ports.
+    // The alias tells whether ports were published; without the interface it is not known.
     if found.is_none_or(|link| !link.alias.is_empty()) {
         elements::remove_stale(&socket, instance)?;
     }
@@ -76,7 +76,7 @@ pub fn unpublish(network: &Network) -> Result<(), Error> {
 /// Removes the leftover interfaces and the ruleset of an instance without running guests.
 pub fn destroy(instance: u8) -> Result<(), Error> {
     let socket = netlink::Socket::route()?;
-    for context in leftovers(instance)? {
+    for context in attached_contexts(instance)? {
         link::remove(&socket, &host_interface(instance, context))?;
     }
     table::delete(instance)
@@ -103,7 +103,7 @@ pub fn is_attached(network: &Network) -> Result<bool, Error> {
 }
 
 /// The context ids of an instance that have an interface on this host.
-pub fn leftovers(instance: u8) -> Result<Vec<u32>, Error> {
+pub fn attached_contexts(instance: u8) -> Result<Vec<u32>, Error> {
     let prefix = host_prefix(instance);
     let links = link::all(&netlink::Socket::route()?)?;
     Ok(links.iter().filter_map(|link| link.name.strip_prefix(&prefix)?.parse().ok()).collect())

@@ -31,7 +31,7 @@ const DATA_VALUE: u16 = 1;
 
 /// All sets and maps of the table.
 const SETS: [&str; 6] =
-    ["tcp_udp_4", "tcp_udp_4_at", "tcp_udp_6", "tcp_udp_6_at", "self_4", "self_6"];
+    ["tcp_udp_4", "tcp_udp_4_at", "tcp_udp_6", "tcp_udp_6_at", "hairpin_4", "hairpin_6"];
 
 /// Adds a guest's published ports to its instance's table.
 pub fn publish(route: &Socket, network: &Network) -> Result<(), Error> {
@@ -55,7 +55,7 @@ pub fn publish(route: &Socket, network: &Network) -> Result<(), Error> {
 pub fn remove_stale(route: &Socket, instance: u8) -> Result<(), Error> {
     let netfilter = Socket::netfilter()?;
     // Every guest with published ports is in this set, and usually there are none.
-    if elements(&netfilter, instance, "self_4")?.is_empty() {
+    if elements(&netfilter, instance, "hairpin_4")?.is_empty() {
         return Ok(());
     }
     let mut present = Vec::new();
@@ -92,7 +92,7 @@ fn elements(netfilter: &Socket, instance: u8, set: &'static str) -> Result<Vec<E
         .text(LIST_TABLE, &table(instance))
         .text(LIST_SET, set);
     let mut found = Vec::new();
-    match netfilter.ask(&batch, |_, payload| {
+    match netfilter.query(&batch, |_, payload| {
         let list = payload.get(4..).and_then(|attributes| find(attributes, LIST_ELEMENTS));
         found.extend(
             Attributes(list.unwrap_or_default())
@@ -178,7 +178,7 @@ impl Published {
         if !elements.is_empty() {
             for guest in self.guests() {
                 let (set, octets) =
-                    (if guest.is_ipv4() { "self_4" } else { "self_6" }, octets(guest));
+                    (if guest.is_ipv4() { "hairpin_4" } else { "hairpin_6" }, octets(guest));
                 elements.push(Element {
                     set,
                     key: [octets.clone(), octets].concat(),
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(elements[1].key, [127, 0, 0, 1, 17, 0, 0, 0, 0, 53, 0, 0]);
         assert_eq!(
             elements[2],
-            Element { set: "self_4", key: vec![10, 97, 0, 1, 10, 97, 0, 1], data: vec![] }
+            Element { set: "hairpin_4", key: vec![10, 97, 0, 1, 10, 97, 0, 1], data: vec![] }
         );
         assert_eq!(elements.len(), 3);
     }
@@ -253,8 +253,8 @@ mod tests {
         assert_eq!(
             sets,
             [
-                "self_4",
-                "self_6",
+                "hairpin_4",
+                "hairpin_6",
                 "tcp_udp_4",
                 "tcp_udp_4",
                 "tcp_udp_6",

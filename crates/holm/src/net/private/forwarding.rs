@@ -51,8 +51,8 @@ fn keep_router_advertisements() -> Result<(), Error> {
     Ok(())
 }
 
-/// Disables duplicate address detection and router solicitations on an interface of the current
-/// network namespace: the link has no other hosts, and Holm sets the addresses. Errors are ignored,
+/// Disables duplicate address detection (`accept_dad`) and router advertisements (`accept_ra`) on
+/// an interface of the current network namespace: the link has no other hosts, and Holm sets the addresses. Errors are ignored,
 /// because the addresses are usable in any case.
 pub fn disable_ipv6_discovery(interface: &str) {
     for setting in ["accept_dad", "accept_ra"] {

@@ -18,7 +18,7 @@ mod veth;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-pub use attach::{destroy, detach, has_ruleset, leftovers, restore_ruleset};
+pub use attach::{attached_contexts, destroy, detach, has_ruleset, restore_ruleset};
 pub use foreign_chains::{Blocker, blockers};
 
 use super::dns;

@@ -7,7 +7,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::net::Ipv4Addr;
 
-use crate::net::addresses::{GATEWAY_V4, GROUP_ISOLATED, GROUP_PEERS, host_prefix, pool};
+use crate::net::addresses::{GATEWAY_V4, GROUP_ISOLATED, GROUP_PEERS, host_prefix, subnets};
 
 /// The name of an instance's table, of family `inet`.
 pub fn table(instance: u8) -> String {
@@ -18,7 +18,7 @@ pub fn table(instance: u8) -> String {
 /// be translated to it.
 pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     let mine = format!("\"{}*\"", host_prefix(instance));
-    let (v4, v6) = pool(instance);
+    let (v4, v6) = subnets(instance);
     let guests = format!("{{ {GROUP_PEERS}, {GROUP_ISOLATED} }}");
     let dns = resolver.map_or(String::new(), |resolver| {
         format!(
@@ -32,14 +32,15 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
   map tcp_udp_4_at {{ type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service; }}
   map tcp_udp_6 {{ type inet_proto . inet_service : ipv6_addr . inet_service; }}
   map tcp_udp_6_at {{ type ipv6_addr . inet_proto . inet_service : ipv6_addr . inet_service; }}
-  set self_4 {{ type ipv4_addr . ipv4_addr; }}
-  set self_6 {{ type ipv6_addr . ipv6_addr; }}
+  # Guests that reach their own published ports.
+  set hairpin_4 {{ type ipv4_addr . ipv4_addr; }}
+  set hairpin_6 {{ type ipv6_addr . ipv6_addr; }}
   # Before connection tracking translates replies back, to see the addresses that guests really use.
   chain from_guests {{
     type filter hook prerouting priority raw; policy accept;
-    iifname {mine} goto one_guest
+    iifname {mine} goto guest_source
   }}
-  chain one_guest {{
+  chain guest_source {{
     udp dport 67 drop comment "the guest's monitor answers DHCP"
     ip daddr 127.0.0.0/8 drop
     ip6 daddr ::1 drop
@@ -50,14 +51,14 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
   chain published {{
     type nat hook prerouting priority dstnat; policy accept;
     {dns}
-    fib daddr type local meta l4proto {{ tcp, udp }} goto lookup
+    fib daddr type local meta l4proto {{ tcp, udp }} goto dnat_lookup
   }}
-  chain published_here {{
+  chain published_local {{
     type nat hook output priority -100; policy accept;
     ip6 daddr ::1 return comment "refused at once: the kernel routes no answer to ::1"
-    fib daddr type local meta l4proto {{ tcp, udp }} goto lookup
+    fib daddr type local meta l4proto {{ tcp, udp }} goto dnat_lookup
   }}
-  chain lookup {{
+  chain dnat_lookup {{
     meta nfproto ipv4 dnat ip to ip daddr . meta l4proto . th dport map @tcp_udp_4_at
     meta nfproto ipv4 dnat ip to meta l4proto . th dport map @tcp_udp_4
     meta nfproto ipv6 dnat ip6 to ip6 daddr . meta l4proto . th dport map @tcp_udp_6_at
@@ -68,17 +69,17 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     type nat hook input priority 100; policy accept;
     iifname {mine} ip daddr 127.0.0.0/8 snat ip to 127.0.0.1
   }}
-  chain source {{
+  chain masquerade_guests {{
     type nat hook postrouting priority srcnat; policy accept;
     oifname {mine} ip saddr 127.0.0.0/8 masquerade
     oifname {mine} ip6 saddr ::1 masquerade
-    oifname {mine} ip saddr . ip daddr @self_4 masquerade
-    oifname {mine} ip6 saddr . ip6 daddr @self_6 masquerade
+    oifname {mine} ip saddr . ip daddr @hairpin_4 masquerade
+    oifname {mine} ip6 saddr . ip6 daddr @hairpin_6 masquerade
     oifgroup {guests} accept
     ip saddr {v4}/16 masquerade
     ip6 saddr {v6}/64 masquerade
   }}
-  chain between {{
+  chain forward {{
     type filter hook forward priority filter; policy accept;
     iifname {mine} iifgroup {GROUP_ISOLATED} oifgroup {guests} goto isolated
     oifname {mine} oifgroup {GROUP_ISOLATED} iifgroup {guests} goto isolated
@@ -86,22 +87,22 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     oifname {mine} iifgroup != {guests} ct state new ct status ! dnat ip6 daddr {v6}/64 drop
   }}
   chain isolated {{
-    ip saddr . ip daddr @self_4 accept
-    ip6 saddr . ip6 daddr @self_6 accept
+    ip saddr . ip daddr @hairpin_4 accept
+    ip6 saddr . ip6 daddr @hairpin_6 accept
     drop
   }}
 "#
     )
 }
 
-/// The prefix of the marks of all versions of Holm.
-pub const MARK: &str = "holm ";
+/// The prefix of the digests of all versions of Holm.
+pub const DIGEST_PREFIX: &str = "holm ";
 
 /// A digest of the rules, which is the table's comment. A table with another one is replaced.
-pub fn mark(rules: &str) -> String {
+pub fn digest(rules: &str) -> String {
     let mut hasher = DefaultHasher::new();
     rules.hash(&mut hasher);
-    format!("{MARK}{:016x}", hasher.finish())
+    format!("{DIGEST_PREFIX}{:016x}", hasher.finish())
 }
 
 #[cfg(test)]
@@ -111,8 +112,8 @@ mod tests {
     #[test]
     fn rules_differ_by_instance_and_resolver() {
         let plain = ruleset(1, None);
-        assert_ne!(mark(&plain), mark(&ruleset(2, None)));
-        assert_ne!(mark(&plain), mark(&ruleset(1, Some(Ipv4Addr::LOCALHOST))));
+        assert_ne!(digest(&plain), digest(&ruleset(2, None)));
+        assert_ne!(digest(&plain), digest(&ruleset(1, Some(Ipv4Addr::LOCALHOST))));
         assert!(plain.contains("10.97.0.0/16") && !plain.contains("dnat ip to 127"));
     }
 }

@@ -10,25 +10,25 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::elements::{INET, LIST_TABLE, add, wanted};
-use super::ruleset::{MARK, mark, ruleset, table};
+use super::ruleset::{DIGEST_PREFIX, digest, ruleset, table};
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, Socket, find};
 use crate::net::request::Request;
 
-/// Whether the instance's table exists and has this mark.
-fn is_current(netfilter: &Socket, instance: u8, mark: &str) -> Result<bool, Error> {
+/// Whether the instance's table exists and has this digest.
+fn is_current(netfilter: &Socket, instance: u8, digest: &str) -> Result<bool, Error> {
     const GETTABLE: u16 = 0x0a01;
     const TABLE_NAME: u16 = 1;
     const TABLE_USERDATA: u16 = 6;
     let mut batch = Batch::default();
     batch.message(Request::FindTable, GETTABLE, 0, &INET).text(TABLE_NAME, &table(instance));
     let mut current = false;
-    match netfilter.ask(&batch, |_, payload| {
+    match netfilter.query(&batch, |_, payload| {
         let comment = payload
             .get(4..)
             .and_then(|attributes| find(attributes, TABLE_USERDATA))
             .unwrap_or_default();
-        current = comment.windows(mark.len()).any(|bytes| bytes == mark.as_bytes());
+        current = comment.windows(digest.len()).any(|bytes| bytes == digest.as_bytes());
     }) {
         Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
         _ => Ok(current),
@@ -37,20 +37,20 @@ fn is_current(netfilter: &Socket, instance: u8, mark: &str) -> Result<bool, Erro
 
 /// Whether the instance's table exists, from whatever version of Holm.
 pub fn exists(instance: u8) -> Result<bool, Error> {
-    is_current(&Socket::netfilter()?, instance, MARK)
+    is_current(&Socket::netfilter()?, instance, DIGEST_PREFIX)
 }
 
 /// Loads the instance's table, with the published ports of all its guests, if it is missing or has
 /// other rules.
 pub fn ensure(route: &Socket, instance: u8, resolver: Option<Ipv4Addr>) -> Result<(), Error> {
     let rules = ruleset(instance, resolver);
-    let mark = mark(&rules);
+    let digest = digest(&rules);
     let netfilter = Socket::netfilter()?;
-    if is_current(&netfilter, instance, &mark)? {
+    if is_current(&netfilter, instance, &digest)? {
         return Ok(());
     }
     let _lock = lock(instance)?;
-    if is_current(&netfilter, instance, &mark)? {
+    if is_current(&netfilter, instance, &digest)? {
         return Ok(());
     }
     let table = table(instance);
@@ -58,7 +58,7 @@ pub fn ensure(route: &Socket, instance: u8, resolver: Option<Ipv4Addr>) -> Resul
         &table,
         &format!(
             "table inet {table}\ndelete table inet {table}\n\
-             table inet {table} {{\n  comment \"{mark}\"{rules}}}\n"
+             table inet {table} {{\n  comment \"{digest}\"{rules}}}\n"
         ),
     )?;
     // Guests may run already: the ruleset was flushed, or another version of Holm loaded it.

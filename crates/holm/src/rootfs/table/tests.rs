@@ -40,7 +40,7 @@ impl When {
     fn text(self) -> &'static str {
         match self {
             Self::Always => "always",
-            Self::Kept => "private layer on disk",
+            Self::Persistent => "private layer on disk",
             Self::MinimalInit => "minimal init, executed",
             Self::HostNetwork => "`net.mode=host`",
             Self::OwnNetwork => "any other `net.mode`",
