@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use clap::Args;
 use holm::guest::{self, Guest};
-use holm::monitor::{Console, Ended, How, Left, MONITOR_SOCKET};
+use holm::monitor::{Console, ConsoleEnd, Ended, How, MONITOR_SOCKET};
 
 use crate::context::{self, Context};
 use crate::failure::Failure;
@@ -50,9 +50,9 @@ impl Run for Attach {
             output: output.as_fd(),
         };
         match console.run()? {
-            Left::Detached => notice(format!("\nleft the console of {name}; it runs on\n")),
-            Left::Ended(ended) => notice(format!("\n{name} {}\n", ended_text(ended))),
-            Left::Dropped => {
+            ConsoleEnd::Detached => notice(format!("\nleft the console of {name}; it runs on\n")),
+            ConsoleEnd::Ended(ended) => notice(format!("\n{name} {}\n", ended_text(ended))),
+            ConsoleEnd::Dropped => {
                 let text = format!(
                     "{name}'s monitor closed the console: this terminal was too slow, or the monitor was killed"
                 );

@@ -44,7 +44,7 @@ impl Run for Logs {
         let logs = monitor::Logs {
             directory: &pool.guest_dir(&name),
             lines: self.lines,
-            follow: self.follow.then_some(&more),
+            follow_while: self.follow.then_some(&more),
             output: output.as_fd(),
         };
         logs.run()

@@ -156,12 +156,12 @@ impl Decision<'_> {
         }
         let mut files = system::boot_files(&BootFiles {
             kind: self.kind(),
-            uuid: &self.machine_id,
+            machine_id: &self.machine_id,
             console: matches!(stdio, Stdio::Console { .. }),
             resolv_conf: network.resolv_conf.as_deref(),
             networkd: network.networkd.as_deref(),
         });
-        if let (Kind::Systemd(_), Ok(id)) = (self.kind(), system::machine_id()) {
+        if let (Kind::Systemd(_), Ok(id)) = (self.kind(), system::random_id128()) {
             let content = Content::Text(system::uuid(&id) + "\n", 0o444);
             files.push(File { path: rootfs::BOOT_ID.into(), content, keep: false });
         }

@@ -12,7 +12,7 @@ pub(super) const NEW: &str = "new";
 /// private layer is not kept gets a new one at each start.
 pub(super) fn machine_id(guest: &Guest<'_>, is_persistent: bool) -> Result<(String, bool)> {
     let fresh = || {
-        system::machine_id()
+        system::random_id128()
             .map_err(|error| Error::io("read a machine id from", "/dev/urandom", error))
     };
     if !is_persistent {

@@ -16,7 +16,7 @@ use std::path::Path;
 const SIGWINCH: i32 = 28;
 const SIGCONT: i32 = 18;
 /// SIGHUP, SIGINT, SIGQUIT, SIGTERM: the client detaches and restores the terminal.
-const LEAVE: [i32; 4] = [1, 2, 3, 15];
+const DETACH_SIGNALS: [i32; 4] = [1, 2, 3, 15];
 
 /// A request to show a console.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Console<'a> {
 
 /// Why [`Console::run`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
+pub enum ConsoleEnd {
     /// The user has detached: by the escape keys, the end of the input, or a signal.
     Detached,
     /// The guest's init ended.
@@ -46,12 +46,12 @@ impl Console<'_> {
     /// Shows the console until the user detaches or the guest ends, and restores the terminal.
     ///
     /// On a terminal `Ctrl-] q` detaches, and `Ctrl-] Ctrl-]` types one `Ctrl-]`.
-    pub fn run(&self) -> Result<Left, Error> {
+    pub fn run(&self) -> Result<ConsoleEnd, Error> {
         let client = Client::connect(self.guest, self.socket)?;
         self.show(&client).map_err(Error::system(self.guest, "cannot go on showing its console"))
     }
 
-    fn show(&self, client: &Client) -> io::Result<Left> {
+    fn show(&self, client: &Client) -> io::Result<ConsoleEnd> {
         let signals = Caught::all()?;
         let raw = match self.input {
             Some(input) => Raw::enter(input)?,
@@ -63,7 +63,7 @@ impl Console<'_> {
             None => GuestOutput::new(self.output),
         };
         self.resize(client)?;
-        let left = loop {
+        let end = loop {
             let mut fds =
                 vec![PollFd::new(client, PollFlags::IN), PollFd::new(&signals, PollFlags::IN)];
             fds.extend(self.input.as_ref().map(|input| PollFd::new(input, PollFlags::IN)));
@@ -73,26 +73,26 @@ impl Console<'_> {
             };
             let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
             if ready[0]
-                && let Some(left) = receive(client, &mut output)?
+                && let Some(end) = receive(client, &mut output)?
             {
-                break left;
+                break end;
             }
-            let mut leave = false;
+            let mut detach = false;
             while let Some(signal) = signals.next() {
-                leave |= LEAVE.contains(&signal);
+                detach |= DETACH_SIGNALS.contains(&signal);
                 if let (SIGCONT, Some(raw)) = (signal, &raw) {
-                    raw.again()?;
+                    raw.reapply()?;
                 }
                 if matches!(signal, SIGWINCH | SIGCONT) {
                     self.resize(client)?;
                 }
             }
-            if leave || ready.get(2) == Some(&true) && !self.send(client, &mut keys)? {
-                break Left::Detached;
+            if detach || ready.get(2) == Some(&true) && !self.send(client, &mut keys)? {
+                break ConsoleEnd::Detached;
             }
         };
         output.finish()?;
-        Ok(left)
+        Ok(end)
     }
 
     /// Sends what was typed; returns false if the user detaches.
@@ -118,13 +118,13 @@ impl Console<'_> {
     }
 }
 
-fn receive(client: &Client, output: &mut GuestOutput<'_>) -> io::Result<Option<Left>> {
+fn receive(client: &Client, output: &mut GuestOutput<'_>) -> io::Result<Option<ConsoleEnd>> {
     let taken = client.receive(|message| match message {
         Message::Output(bytes) => output.write(bytes).map(|()| None),
-        Message::Ended(ended) => Ok(Some(Left::Ended(ended))),
+        Message::Ended(ended) => Ok(Some(ConsoleEnd::Ended(ended))),
         Message::Hello(_) | Message::Other => Ok(None),
     })?;
-    taken.unwrap_or(Ok(Some(Left::Dropped)))
+    taken.unwrap_or(Ok(Some(ConsoleEnd::Dropped)))
 }
 
 /// `Ctrl-]`

@@ -20,9 +20,10 @@ pub struct Logs<'a> {
     pub directory: &'a Path,
     /// Only this many lines, the last ones.
     pub lines: Option<usize>,
-    /// Follows the log for as long as this returns true and the guest's directory and the reader
-    /// are there. It is called when something other than the log changes.
-    pub follow: Option<&'a dyn Fn() -> bool>,
+    /// `None`: writes what is there and returns. Otherwise follows the log until this returns false,
+    /// the guest's directory is removed, or the output is closed. It is called whenever another file
+    /// in the guest's directory has changed.
+    pub follow_while: Option<&'a dyn Fn() -> bool>,
     /// Where it is written; through the escape filter if that is a terminal.
     pub output: BorrowedFd<'a>,
 }
@@ -39,8 +40,8 @@ impl Logs<'_> {
 
     fn copy(&self, output: &mut GuestOutput<'_>) -> io::Result<()> {
         // Set up before the first read, or what is written in between would be noticed late.
-        let watch = self.follow.map(|_| self.watch()).transpose()?;
-        let more = self.more();
+        let watch = self.follow_while.map(|_| self.watch()).transpose()?;
+        let goes_on = self.goes_on();
         let mut log = self.open(LOG)?;
         let mut text = Vec::new();
         if let Some(mut old) = self.open(OLD_LOG)? {
@@ -51,14 +52,14 @@ impl Logs<'_> {
         }
         output.write(tail(&text, self.lines))?;
         match watch {
-            Some(watch) if more => self.follow(&watch, log, output),
+            Some(watch) if goes_on => self.follow(&watch, log, output),
             _ => Ok(()),
         }
     }
 
-    /// Called before the log is read, so that what was written before the end is not missed.
-    fn more(&self) -> bool {
-        self.follow.is_some_and(|more| more())
+    /// Asked before the log is read, so that nothing that was written until then is missed.
+    fn goes_on(&self) -> bool {
+        self.follow_while.is_some_and(|goes_on| goes_on())
     }
 
     fn open(&self, name: &CStr) -> io::Result<Option<File>> {
@@ -86,13 +87,14 @@ impl Logs<'_> {
         output: &mut GuestOutput<'_>,
     ) -> io::Result<()> {
         loop {
-            let more = match changed(watch)? {
+            let goes_on = match changed(watch)? {
                 Change::Gone => return Ok(()),
                 Change::Log => true,
-                Change::Guest => self.more(),
+                Change::Other => self.goes_on(),
             };
             let current = self.open(LOG)?;
-            // Only now: all that was written to the old file before the rotation comes first.
+            // After the current file is opened: what was written to the old one before the rotation comes first,
+            // and all of it.
             rest(log.as_mut(), output)?;
             match current {
                 // While the file is open, inotify does not report that its directory was removed.
@@ -103,7 +105,7 @@ impl Logs<'_> {
                     log = Some(current);
                 }
             }
-            if !more {
+            if !goes_on {
                 return Ok(());
             }
         }
@@ -122,7 +124,7 @@ fn rest(log: Option<&mut File>, output: &mut GuestOutput<'_>) -> io::Result<()> 
 #[derive(Clone, Copy)]
 enum Change {
     Log,
-    Guest,
+    Other,
     Gone,
 }
 
@@ -135,7 +137,7 @@ fn changed(watch: &OwnedFd) -> io::Result<Change> {
         match events.next() {
             Ok(event) if event.events().contains(ReadFlags::IGNORED) => return Ok(Change::Gone),
             Ok(event) if event.file_name().is_none_or(|name| name != LOG && name != OLD_LOG) => {
-                change = Change::Guest;
+                change = Change::Other;
             }
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

@@ -22,7 +22,7 @@ mod socket;
 mod tests;
 
 pub use become_monitor::become_monitor;
-pub use console::{Console, Left};
+pub use console::{Console, ConsoleEnd};
 pub use error::Error;
 pub use handoff::Handoff;
 pub use holm_proto::path::MONITOR_SOCKET;

@@ -46,7 +46,7 @@ fn a_log_is_followed_across_its_rotation() {
     let directory = dir.clone();
     let following = std::thread::spawn(move || {
         let output = std::os::fd::AsFd::as_fd(&writer);
-        Logs { directory: &directory, lines: Some(1), follow: Some(&|| true), output }.run()
+        Logs { directory: &directory, lines: Some(1), follow_while: Some(&|| true), output }.run()
     });
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(reader));
     let mut next = || lines.next().unwrap().unwrap();

@@ -11,11 +11,11 @@ pub struct Network {
     /// Which network the guest has.
     #[serde(with = "Mode")]
     pub mode: NetMode,
-    /// Number of the Holm root on this host, 1 to 27.
+    /// The instance number of the Holm root, 1 to 27.
     pub instance: u8,
     /// The guest's context id.
     pub context: u32,
-    /// Name of the host's end of the veth pair, `hN-C`.
+    /// Name of the host's end of the veth pair: `h`, instance number, `-`, context id.
     pub host_if: String,
     /// The guest's address.
     pub guest_v4: Ipv4Addr,

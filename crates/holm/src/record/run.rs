@@ -36,7 +36,8 @@ pub struct RunRecord {
     /// Its network.
     #[serde(rename = "net")]
     pub network: Network,
-    /// The signal that stops its init; without one a command inside does (`init 0`).
+    /// The signal that makes its init shut down; `None` if it has none, and `init 0` is executed in
+    /// the guest.
     pub stop_signal: Option<i32>,
     /// What its processes may do.
     pub security: Security,
@@ -48,7 +49,7 @@ pub struct RunRecord {
     /// Process 1 is Holm's own init, which keeps the console.
     pub minimal: bool,
     /// Init sends `READY=1` when the guest is ready.
-    #[serde(default = "yes")]
+    #[serde(default = "default_notifies")]
     pub notifies: bool,
     /// It is an ephemeral guest (`holm run`): it has no directory, and is gone when it ends.
     #[serde(default)]
@@ -56,7 +57,8 @@ pub struct RunRecord {
     /// A command is stopping it: its monitor does not restart it.
     #[serde(default)]
     pub stopping: bool,
-    /// When that lapses, in seconds since the host booted, in case the command is killed; `None`: never.
+    /// When `stopping` expires, in seconds since the host booted, in case the command is killed;
+    /// `None`: never.
     #[serde(default)]
     pub stopping_until: Option<u64>,
     /// When a new monitor adopted it, in seconds since 1970.
@@ -79,8 +81,8 @@ impl RunRecord {
     }
 }
 
-/// Records older than the field are of guests whose init notifies.
-fn yes() -> bool {
+/// For records that were written before there was this field: all inits sent it then.
+fn default_notifies() -> bool {
     true
 }
 

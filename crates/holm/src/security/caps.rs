@@ -60,10 +60,13 @@ pub const ALL: u64 = (1 << NAMES.len()) - 1;
 
 /// Capabilities that no guest may have, and why.
 const NEVER: [(&str, &str); 7] = [
-    ("SYS_MODULE", "modules are the host's kernel; without it systemd skips loading them"),
-    ("SYS_RAWIO", "it is I/O ports and physical memory of the host"),
+    (
+        "SYS_MODULE",
+        "it loads code into the host's kernel; without it systemd skips loading modules",
+    ),
+    ("SYS_RAWIO", "it gives access to the host's I/O ports and physical memory"),
     ("SYS_TIME", "all guests share the host's clock; without it time daemons stay off"),
-    ("MAC_OVERRIDE", "it steps over the host's security labels"),
+    ("MAC_OVERRIDE", "it bypasses the host's mandatory access control"),
     ("SYSLOG", "the kernel's log and its addresses are the host's"),
     ("WAKE_ALARM", "it wakes the host from sleep"),
     ("BLOCK_SUSPEND", "it keeps the host from sleeping"),
@@ -90,8 +93,8 @@ pub fn names(bits: u64) -> Vec<String> {
 
 /// The capabilities (bits by number) that a guest's processes may ever have.
 ///
-/// `security.caps` changes the default: `CAP_X` keeps one more, `-CAP_X` one less; never above the
-/// bound.
+/// `security.caps` changes the default: `CAP_X` keeps one more, `-CAP_X` one less; never one that
+/// no guest may have.
 pub fn bounding_set(config: &Security) -> Result<u64, Error> {
     let never = NEVER.iter().fold(0, |bits, (name, _)| bits | bit(name).unwrap_or(0));
     let on_request = ON_REQUEST.iter().fold(0, |bits, name| bits | bit(name).unwrap_or(0));
@@ -103,7 +106,7 @@ pub fn bounding_set(config: &Security) -> Result<u64, Error> {
             kept &= !bit;
         } else if bit & never != 0 {
             let (_, why) = NEVER[(never & (bit - 1)).count_ones() as usize];
-            return Err(Error::AboveBound(names(bit).concat(), why));
+            return Err(Error::NotGrantable(names(bit).concat(), why));
         } else {
             kept |= bit;
         }
@@ -198,7 +201,7 @@ mod tests {
     #[test]
     fn above_the_bound_says_why() {
         let error = set(&["CAP_SYS_TIME"]).unwrap_err().to_string();
-        assert!(error.contains("CAP_SYS_TIME is above the bound: all guests share"), "{error}");
+        assert!(error.contains("no guest may have CAP_SYS_TIME: all guests share"), "{error}");
         let error = set(&["CAP_TIME"]).unwrap_err().to_string();
         assert!(error.contains("no capability \"CAP_TIME\""), "{error}");
     }

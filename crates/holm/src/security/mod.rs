@@ -2,7 +2,7 @@
 //! ([`crate::rootfs::TABLE`]).
 //!
 //! The first barrier is the user namespace: to the kernel, and for every file that it does not own, guest
-//! root is an unprivileged user. This room closes what the user namespace leaves open: system calls
+//! root is an unprivileged user. This module closes what the user namespace leaves open: system calls
 //! that need no privilege and affect the host, and kernel code that a guest never needs.
 
 mod bpf;
@@ -17,12 +17,12 @@ use crate::{Code, Coded, Details};
 /// What went wrong with a guest's confinement.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A name that is no capability's.
+    /// A name that no capability has.
     #[error("security.caps: there is no capability {0:?}; `man 7 capabilities` lists them")]
     UnknownCapability(String),
     /// A capability that no guest may have.
-    #[error("security.caps: {0} is above the bound: {1}; no guest may have it")]
-    AboveBound(String, &'static str),
+    #[error("security.caps: no guest may have {0}: {1}")]
+    NotGrantable(String, &'static str),
     /// The kernel refused to narrow the capabilities.
     #[error("cannot drop capabilities of the guest's init")]
     Capabilities(#[source] std::io::Error),
@@ -47,7 +47,7 @@ impl Coded for Error {
     fn details(&self) -> Details {
         match self {
             Self::UnknownCapability(name) => Details::new(Code::CapabilityUnknown).object(name),
-            Self::AboveBound(name, reason) => {
+            Self::NotGrantable(name, reason) => {
                 Details::new(Code::CapabilityRefused).object(name).reason(reason)
             }
             Self::Capabilities(_) | Self::Filter(_) => Details::new(Code::ConfinementFailed),

@@ -21,7 +21,7 @@ const ENOSYS: u16 = 38;
 const AF_VSOCK: u32 = 40;
 /// The first argument of socketcall(2) that makes a socket.
 const SYS_SOCKET: u32 = 1;
-/// Bit of a call in the x32 way, an ABI that nothing uses and that has its own kernel bugs.
+/// `__X32_SYSCALL_BIT`: the x32 ABI, which nothing uses and which has kernel bugs of its own.
 const X32: u32 = 0x4000_0000;
 
 /// A refused call: its number on `x86_64` and on i386 (where there is one), and what it returns.

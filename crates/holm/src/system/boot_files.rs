@@ -9,7 +9,7 @@ pub struct BootFiles<'a> {
     /// The guest's init.
     pub kind: Kind,
     /// The guest's machine id.
-    pub uuid: &'a str,
+    pub machine_id: &'a str,
     /// /dev/console is a terminal.
     pub console: bool,
     /// The text of resolv.conf(5), if the guest has a network.
@@ -22,7 +22,7 @@ pub struct BootFiles<'a> {
 pub fn boot_files(boot: &BootFiles<'_>) -> Vec<File> {
     let mut files = vec![File::new("/run/host", Content::Directory(0o755))];
     files.push(File::text("/run/host/container-manager", "holm\n"));
-    files.push(File::text("/run/host/container-uuid", uuid(boot.uuid) + "\n"));
+    files.push(File::text("/run/host/container-uuid", uuid(boot.machine_id) + "\n"));
     if let Some(text) = boot.resolv_conf {
         files.push(File::new("/run/holm", Content::Directory(0o755)));
         files.push(File::text(RESOLV_CONF, text));

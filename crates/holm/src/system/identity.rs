@@ -5,7 +5,7 @@ use super::file::{Content, File};
 /// replaced the link.
 pub const RESOLV_CONF: &str = "/run/holm/resolv.conf";
 
-/// Makes a guest's host keys as `systemd.rs` does, if it has yet to, then executes init, whose path is
+/// Makes a guest's SSH host keys as `systemd.rs` does, if that is still to be done, then executes init, whose path is
 /// `$0`. Init starts even if that fails.
 pub const SSH_KEYS_THEN_INIT: &str = "\
 stamp=/etc/ssh/.holm-make-host-keys
@@ -19,12 +19,12 @@ unset stamp
 exec \"$0\"
 ";
 
-/// What tells a guest from the others of its base.
+/// What distinguishes a guest from others made from the same base.
 #[derive(Debug, Clone, Copy)]
 pub struct Identity<'a> {
     /// The host name.
     pub hostname: &'a str,
-    /// The machine id, of [`machine_id`]. With `uninitialized` systemd would run its first-boot setup,
+    /// The machine id, of [`random_id128`]. With `uninitialized` systemd would run its first-boot setup,
     /// which asks on the console (machine-id(5)).
     pub machine_id: &'a str,
 }
@@ -74,8 +74,8 @@ fn hosts(name: &str) -> String {
     )
 }
 
-/// A new machine id: 32 hexadecimal digits of a random (version 4) UUID, as `machine-id(5)` wants it.
-pub fn machine_id() -> Result<String, std::io::Error> {
+/// A random 128-bit id: 32 hexadecimal digits of a version 4 UUID, as machine ids and boot ids are (`machine-id(5)`).
+pub fn random_id128() -> Result<String, std::io::Error> {
     let mut bytes = [0u8; 16];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     bytes[6] = bytes[6] & 0x0f | 0x40;
@@ -83,7 +83,7 @@ pub fn machine_id() -> Result<String, std::io::Error> {
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// The machine id in the form of a UUID.
+/// Such an id in the form of a UUID.
 pub fn uuid(id: &str) -> String {
     let parts: Vec<&str> =
         [0..8, 8..12, 12..16, 16..20, 20..32].into_iter().filter_map(|part| id.get(part)).collect();

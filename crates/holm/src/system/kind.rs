@@ -55,8 +55,9 @@ impl Kind {
 
     /// The argv of process 1, which executes `init`.
     ///
-    /// A systemd guest makes its SSH host keys in a unit. The others have no directory of scripts
-    /// that all of them run before ssh's, so a shell makes the keys and then executes init.
+    /// A systemd guest makes its SSH host keys in a unit. sysvinit, OpenRC and runit share no
+    /// directory of boot scripts that runs before ssh's, so there a shell makes the keys and then
+    /// executes init.
     pub fn command(self, init: &str) -> Vec<String> {
         let argv: &[&str] = match self {
             Self::SysVinit | Self::OpenRc | Self::Runit => {

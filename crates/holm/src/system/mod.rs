@@ -17,5 +17,5 @@ mod tests;
 pub use boot_files::{BootFiles, boot_files};
 pub use environment::environment;
 pub use file::{Content, File};
-pub use identity::{Identity, host_name, machine_id, ssh_keys, uuid};
+pub use identity::{Identity, host_name, random_id128, ssh_keys, uuid};
 pub use kind::{Kind, Stop};

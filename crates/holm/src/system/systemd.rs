@@ -5,18 +5,18 @@ const MEMORY_PRESSURE: u32 = 254;
 
 /// Units that would fail in a guest, and have no condition that skips them there.
 const MASKED: &[&str] = &[
-    // autofs cannot be mounted in a user namespace, and the unit asks only whether /proc/sys is
-    // writable. Guests that want binfmt_misc can mount it (Linux 6.7).
+    // autofs cannot be mounted in a user namespace, and the unit's only condition is
+    // ConditionPathIsReadWrite=/proc/sys/. Guests that want binfmt_misc can mount it (Linux 6.7).
     "proc-sys-fs-binfmt_misc.automount",
 ];
 
-/// Masked for systemd below 250, whose units do not yet ask for `CAP_SYS_RAWIO`.
+/// Masked for systemd below 250, whose units do not yet have ConditionCapability=CAP_SYS_RAWIO.
 const MASKED_OLD: &[&str] =
     &["sys-kernel-config.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount"];
 
 /// systemd's own daemons that run all the time under `ProtectHostname=`, which is a nested uts
 /// namespace: CRIU cannot dump those. The guest's other services keep their setting.
-const PLAIN_HOSTNAME: &[&str] =
+const NO_PROTECT_HOSTNAME: &[&str] =
     &["systemd-journald", "systemd-logind", "systemd-networkd", "systemd-resolved"];
 
 /// Makes a guest's host keys, which must not be those that came with its base.
@@ -60,7 +60,7 @@ pub fn files(version: u32, console: bool, networkd: Option<&str>) -> Vec<File> {
             "# Pressure triggers do not survive a checkpoint.\n[Service]\nMemoryPressureWatch=no\n";
         files.push(File::text(&unit("service.d/10-holm.conf"), text));
     }
-    for name in PLAIN_HOSTNAME {
+    for name in NO_PROTECT_HOSTNAME {
         files.push(directory(&unit(&format!("{name}.service.d"))));
         let text =
             "# A nested uts namespace cannot be checkpointed.\n[Service]\nProtectHostname=no\n";

@@ -7,7 +7,7 @@ const ID: &str = "0123456789abcdef0123456789abcdef";
 fn boot(kind: Kind) -> BootFiles<'static> {
     BootFiles {
         kind,
-        uuid: ID,
+        machine_id: ID,
         console: true,
         resolv_conf: Some("nameserver 10.0.0.1\n"),
         networkd: Some("[Match]\n"),
@@ -105,8 +105,8 @@ fn identity_is_the_guests_own() {
 }
 
 #[test]
-fn machine_ids_differ_and_are_uuids() {
-    let (one, two) = (machine_id().unwrap(), machine_id().unwrap());
+fn random_ids_differ_and_are_uuids() {
+    let (one, two) = (random_id128().unwrap(), random_id128().unwrap());
     assert_ne!(one, two);
     assert_eq!(one.len(), 32);
     assert_eq!(&one[12..13], "4");

@@ -16,12 +16,12 @@ impl<'a> Raw<'a> {
     pub fn enter(terminal: BorrowedFd<'a>) -> io::Result<Option<Raw<'a>>> {
         let Ok(before) = tcgetattr(terminal) else { return Ok(None) };
         let raw = Raw { terminal, before };
-        raw.again()?;
+        raw.reapply()?;
         Ok(Some(raw))
     }
 
     /// Makes it raw again, after the shell has set its own modes.
-    pub fn again(&self) -> io::Result<()> {
+    pub fn reapply(&self) -> io::Result<()> {
         let mut modes = self.before.clone();
         modes.make_raw();
         Ok(tcsetattr(self.terminal, OptionalActions::Now, &modes)?)

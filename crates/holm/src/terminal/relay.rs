@@ -32,11 +32,10 @@ pub struct Relay<'a> {
 /// What changes while the command runs.
 struct State {
     /// Input that is still to be written to the master.
-    typed: Vec<u8>,
-    /// Whether the input is still open.
-    input: bool,
+    pending: Vec<u8>,
+    input_open: bool,
     /// Whether the master can still be read.
-    master: bool,
+    master_open: bool,
 }
 
 impl Relay<'_> {
@@ -50,30 +49,31 @@ impl Relay<'_> {
             None => None,
         };
         self.resize();
-        let mut state = State { typed: Vec::new(), input: self.input.is_some(), master: true };
+        let mut state =
+            State { pending: Vec::new(), input_open: self.input.is_some(), master_open: true };
         loop {
-            let ended = self.turn(signals, &mut state)?;
+            let ended = self.poll_once(signals, &mut state)?;
             while let Some(signal) = signals.next() {
-                self.signal(signal, raw.as_ref());
+                self.handle_signal(signal, raw.as_ref());
             }
             if ended {
-                self.output(&mut state)?;
+                self.drain_master(&mut state)?;
                 return Ok(());
             }
         }
     }
 
     /// Waits for an event and copies what can be copied; returns whether the command has ended.
-    fn turn(&self, signals: &Caught, state: &mut State) -> io::Result<bool> {
-        let out = if state.typed.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+    fn poll_once(&self, signals: &Caught, state: &mut State) -> io::Result<bool> {
+        let out = if state.pending.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         let mut fds =
             vec![PollFd::new(&self.command, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
-        if state.master {
+        if state.master_open {
             fds.push(PollFd::new(&self.master, PollFlags::IN | out));
         }
         if let Some(input) = &self.input
-            && state.input
-            && state.typed.is_empty()
+            && state.input_open
+            && state.pending.is_empty()
         {
             fds.push(PollFd::new(input, PollFlags::IN));
         }
@@ -82,24 +82,24 @@ impl Relay<'_> {
             result => result?,
         };
         let ended = !fds[0].revents().is_empty();
-        let typed = fds.len() > 2 && fds.last().is_some_and(|fd| !fd.revents().is_empty());
-        if state.master {
-            self.output(state)?;
+        let has_input = fds.len() > 2 && fds.last().is_some_and(|fd| !fd.revents().is_empty());
+        if state.master_open {
+            self.drain_master(state)?;
         }
-        if typed && state.input && state.typed.is_empty() {
-            self.input(state);
+        if has_input && state.input_open && state.pending.is_empty() {
+            self.read_input(state);
         }
-        self.type_in(state);
+        self.write_pending(state);
         Ok(ended)
     }
 
     /// Copies what the command wrote.
-    fn output(&self, state: &mut State) -> io::Result<()> {
+    fn drain_master(&self, state: &mut State) -> io::Result<()> {
         let mut buffer = vec![0; BUFFER];
         // More than a pseudo-terminal buffers, but bounded: a child left behind may write for ever.
         for _ in 0..READS {
             match read(self.master, &mut buffer[..]) {
-                Ok(0) => state.master = false,
+                Ok(0) => state.master_open = false,
                 Ok(len) => {
                     write_all(self.output, &buffer[..len])?;
                     continue;
@@ -107,14 +107,14 @@ impl Relay<'_> {
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => {}
                 // EIO: the last descriptor of the slave is closed.
-                Err(_) => state.master = false,
+                Err(_) => state.master_open = false,
             }
             break;
         }
         Ok(())
     }
 
-    fn input(&self, state: &mut State) {
+    fn read_input(&self, state: &mut State) {
         let Some(input) = self.input else { return };
         // Read only if that does not block: another process may have taken the input since the poll.
         if !ready(input) {
@@ -122,31 +122,31 @@ impl Relay<'_> {
         }
         let mut buffer = [0; 4096];
         match read(input, &mut buffer[..]) {
-            Ok(0) => state.input = false,
-            Ok(len) => state.typed.extend_from_slice(&buffer[..len]),
+            Ok(0) => state.input_open = false,
+            Ok(len) => state.pending.extend_from_slice(&buffer[..len]),
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => state.input = false,
+            Err(_) => state.input_open = false,
         }
     }
 
-    fn type_in(&self, state: &mut State) {
-        while !state.typed.is_empty() {
-            match write(self.master, &state.typed) {
-                Ok(len) => drop(state.typed.drain(..len)),
+    fn write_pending(&self, state: &mut State) {
+        while !state.pending.is_empty() {
+            match write(self.master, &state.pending) {
+                Ok(len) => drop(state.pending.drain(..len)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
-                Err(_) => state.typed.clear(),
+                Err(_) => state.pending.clear(),
             }
         }
     }
 
-    fn signal(&self, signal: i32, raw: Option<&Raw<'_>>) {
+    fn handle_signal(&self, signal: i32, raw: Option<&Raw<'_>>) {
         match signal {
             SIGWINCH => self.resize(),
             SIGCONT => {
                 // Continued by job control: meanwhile the shell has set its own terminal modes.
                 if let Some(raw) = raw {
-                    let _ = raw.again();
+                    let _ = raw.reapply();
                 }
                 self.resize();
             }
