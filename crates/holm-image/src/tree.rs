@@ -61,8 +61,10 @@ impl Tree {
         if let LeafContent::Symlink(target) = &content
             && !(1..=PATH_MAX).contains(&target.len())
         {
-            let reason =
-                format!("a link to a path of {} bytes; Linux has 1 to {PATH_MAX}", target.len());
+            let reason = format!(
+                "a symbolic link target of {} bytes; it must have 1 to {PATH_MAX}",
+                target.len()
+            );
             return Err(Error::refused(path, reason));
         }
         let id = self.fs.push_leaf(stat, content);
@@ -184,7 +186,7 @@ fn split(path: &[u8]) -> Result<Vec<&OsStr>> {
 }
 
 /// The error for a device node at `path`.
-pub(crate) fn device(path: &[u8]) -> Error {
+pub(crate) fn device_refused(path: &[u8]) -> Error {
     let reason = "a device node; a guest gets its devices from Holm, so leave it out of the source \
                   (`tar --exclude=./dev/*`)";
     Error::refused(path, reason)

@@ -13,10 +13,10 @@ pub enum Error {
     /// The source cannot be read, or its content cannot be stored.
     #[error(transparent)]
     Image(#[from] holm_image::Error),
-    /// The store.
+    /// The base could not be stored.
     #[error(transparent)]
     Store(#[from] holm::store::Error),
-    /// The pool.
+    /// The Holm root could not be used.
     #[error(transparent)]
     Pool(#[from] holm::pool::Error),
 }

@@ -112,5 +112,5 @@ fn write(args: &Args, tree: Tree, objects: &Objects, staging: &Staging) -> Resul
 /// Syncs the filesystem: one call is far faster than one for each object.
 fn sync(dir: &Path) -> Result<()> {
     let dir_file = File::open(dir).map_err(Error::io("open", dir))?;
-    syncfs(dir_file).map_err(Error::io("write", dir))
+    syncfs(dir_file).map_err(Error::io("sync the filesystem of", dir))
 }

@@ -4,12 +4,12 @@ use std::io;
 
 /// Headers and data are in blocks of this size.
 pub const BLOCK: usize = 512;
-/// The map of a GNU header has 4 pieces of data, and each block that continues it has 21.
+/// Where the sparse map is: 4 segments in an old GNU header, 21 in each extension block.
 const MAP: std::ops::Range<usize> = 386..482;
 const MORE_MAP: std::ops::Range<usize> = 0..504;
 
-/// A header with a valid checksum. Fields are parsed on demand, because most have no meaning in an
-/// extended header.
+/// A header with a valid checksum. Fields are parsed on demand, because most have no meaning in a pax
+/// or GNU long-name header, which describes the entry after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Header<'a>(&'a [u8; BLOCK]);
 
@@ -109,7 +109,7 @@ pub(super) fn text(field: &[u8]) -> Vec<u8> {
     field.split(|b| *b == 0).next().unwrap_or_default().to_vec()
 }
 
-/// A number in octal, or in binary if the first bit is set.
+/// A number in octal, or in GNU base-256 if the first bit is set.
 fn number(field: &[u8]) -> io::Result<u64> {
     u64::try_from(signed(field)?).map_err(|_| damaged("a header is damaged: a negative number"))
 }

@@ -1,11 +1,11 @@
-//! Checks that concern several keys: contradictions, and what must be set.
+//! Checks that concern several keys: conflicts, and what must be set.
 
 use std::collections::HashSet;
 
 use super::entry::Entry;
 use super::types::{Arch, Config, Init, NetMode};
 
-/// A contradiction, reported at a key and at an item of its list.
+/// A conflict, reported at a key and at an item of its list.
 pub(super) struct Conflict {
     pub key: String,
     pub item: Option<usize>,
@@ -18,11 +18,11 @@ fn conflict(key: impl Into<String>, message: impl Into<String>) -> Conflict {
 
 /// Checks a config as a whole, and sets what depends on several keys.
 pub(super) fn check(config: &mut Config, entries: &[Entry]) -> Result<(), Conflict> {
-    let given = |key: &str| entries.iter().any(|entry| entry.key == key);
+    let is_set = |key: &str| entries.iter().any(|entry| entry.key == key);
     if config.base.is_empty() {
         return Err(conflict("base", "base is missing; write base = \"NAME\" (`holm base ls`)"));
     }
-    init(config, given("init"))?;
+    check_init(config, is_set("init"))?;
     if config.arch == Arch::I686 && !cfg!(target_arch = "x86_64") {
         return Err(conflict("arch", "arch: i686 programs run on x86_64 hosts only"));
     }
@@ -36,7 +36,7 @@ pub(super) fn check(config: &mut Config, entries: &[Entry]) -> Result<(), Confli
             "rlimits.memlock and memory.lock are the same limit",
         ));
     }
-    net(config)?;
+    check_net(config)?;
     no_duplicates(
         "net.publish",
         config.net.publish.iter().map(|p| (p.host_ip, p.host_port, p.proto)),
@@ -51,7 +51,7 @@ pub(super) fn check(config: &mut Config, entries: &[Entry]) -> Result<(), Confli
     no_duplicates("devices", config.devices.iter())
 }
 
-fn init(config: &mut Config, given: bool) -> Result<(), Conflict> {
+fn check_init(config: &mut Config, is_set: bool) -> Result<(), Conflict> {
     if let Some(s) = config.services.iter().find(|s| s.command.is_empty()) {
         let key = format!("services.{}.restart", s.name);
         return Err(conflict(key, format!("services.{}.command is missing", s.name)));
@@ -65,7 +65,7 @@ fn init(config: &mut Config, given: bool) -> Result<(), Conflict> {
             return Err(conflict("command", message));
         }
     };
-    if !given {
+    if !is_set {
         config.init = Init::Minimal;
     }
     if config.init == Init::System {
@@ -76,10 +76,10 @@ fn init(config: &mut Config, given: bool) -> Result<(), Conflict> {
     Ok(())
 }
 
-fn net(config: &Config) -> Result<(), Conflict> {
+fn check_net(config: &Config) -> Result<(), Conflict> {
     let net = &config.net;
     let (mode, why) = match net.mode {
-        NetMode::Private => return addresses(config),
+        NetMode::Private => return check_addresses(config),
         NetMode::None => ("none", "the guest has no network"),
         NetMode::Host => ("host", "the guest's ports are the host's"),
     };
@@ -96,11 +96,11 @@ fn net(config: &Config) -> Result<(), Conflict> {
     }
 }
 
-fn addresses(config: &Config) -> Result<(), Conflict> {
+fn check_addresses(config: &Config) -> Result<(), Conflict> {
     for (name, v6) in [("IPv4", false), ("IPv6", true)] {
         let mut same = config.net.address.iter().enumerate().filter(|(_, a)| a.is_ipv6() == v6);
         if let Some((item, _)) = same.nth(1) {
-            let message = format!("net.address: a guest has one {name} address");
+            let message = format!("net.address: a guest has at most one {name} address");
             return Err(Conflict { item: Some(item), ..conflict("net.address", message) });
         }
     }

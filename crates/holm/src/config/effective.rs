@@ -61,15 +61,16 @@ pub fn effective(text: &str, origin: &str) -> Result<Vec<Effective>, Error> {
     Ok(all)
 }
 
-/// The names a key has in this guest: its own, or one for each name of the user's.
+/// The names that a key has in this guest: its own, or with `*` replaced by each name that
+/// guest.toml has chosen (`env.LANG`).
 fn names(config: &Config, key: &Key) -> Vec<String> {
     let Some((group, _)) = key.name.split_once(".*") else { return vec![key.name.to_owned()] };
-    let users: Vec<&String> = match group {
+    let chosen: Vec<&String> = match group {
         "env" => config.env.keys().collect(),
         "rlimits" => config.rlimits.keys().collect(),
         _ => config.services.iter().map(|s| &s.name).collect(),
     };
-    users.into_iter().map(|name| key.name.replace('*', name)).collect()
+    chosen.into_iter().map(|name| key.name.replace('*', name)).collect()
 }
 
 /// The value as JSON.
