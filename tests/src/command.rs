@@ -61,8 +61,8 @@ pub fn on_a_terminal(command: &mut Command) -> String {
 }
 
 fn describe(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    let arguments = std::iter::once(command.get_program()).chain(command.get_args());
+    arguments.map(|argument| argument.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 fn collect(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
@@ -102,26 +102,26 @@ impl Outcome {
         self
     }
 
-    /// Panics unless Holm itself refused (status 125) and its message holds every one of `words`.
+    /// Panics unless Holm itself refused (status 125) and its message contains all of `parts`.
     #[track_caller]
-    pub fn refused(self, words: &[&str]) -> Self {
+    pub fn refused(self, parts: &[&str]) -> Self {
         assert_eq!(self.code(), 125, "a refusal has status 125\n{self}");
-        for word in words {
-            assert!(self.stderr.contains(word), "the message does not say \"{word}\"\n{self}");
+        for part in parts {
+            assert!(self.stderr.contains(part), "the message does not say \"{part}\"\n{self}");
         }
         self
     }
 
     /// Panics unless the command line was wrong (status 2) or Holm refused (125), with every one of
-    /// `words` in the message.
+    /// `parts` in the message.
     #[track_caller]
-    pub fn turned_down(self, words: &[&str]) -> Self {
+    pub fn rejected(self, parts: &[&str]) -> Self {
         if self.code() == 125 {
-            return self.refused(words);
+            return self.refused(parts);
         }
         assert_eq!(self.code(), 2, "{self}");
-        for word in words {
-            assert!(self.stderr.contains(word), "the message does not say \"{word}\"\n{self}");
+        for part in parts {
+            assert!(self.stderr.contains(part), "the message does not say \"{part}\"\n{self}");
         }
         self
     }

@@ -51,16 +51,16 @@ impl Stopped {
         Self::of(sandbox, command.args(args), step)
     }
 
-    /// The same for a command that the caller has already told to stop at `step`.
+    /// Runs a command, which is to stop at `step`, until it has done so.
     #[track_caller]
     pub fn of(sandbox: &Sandbox, command: &mut Command, step: &str) -> Self {
-        let words = format!("{command:?}");
+        let shown = format!("{command:?}");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut command = command.spawn().expect("holm runs");
         let at = sandbox.wait_for("a process that stops at the step", || {
             if let Some(status) = command.try_wait().expect("our child") {
                 panic!(
-                    "{words} ended with {status} and never came to step {step}; \
+                    "{shown} ended with {status} and never came to step {step}; \
                      is it built with --features holm-cli/fault-injection?"
                 );
             }
@@ -72,7 +72,7 @@ impl Stopped {
     }
 
     pub fn kill_it(&self) {
-        kill_process(self.at, Signal::KILL).expect("it stands still");
+        kill_process(self.at, Signal::KILL).expect("it is stopped");
     }
 
     /// The one child of the process that stopped.
@@ -85,8 +85,8 @@ impl Stopped {
 
     /// Continues it and waits for its end; returns its status and standard error.
     #[track_caller]
-    pub fn go_on(&mut self, sandbox: &Sandbox) -> (ExitStatus, String) {
-        kill_process(self.at, Signal::CONT).expect("it stands still");
+    pub fn resume(&mut self, sandbox: &Sandbox) -> (ExitStatus, String) {
+        kill_process(self.at, Signal::CONT).expect("it is stopped");
         let status = sandbox.wait_for("the command ends", || self.try_wait());
         let mut said = String::new();
         let stderr = self.command.stderr.take().expect("piped");

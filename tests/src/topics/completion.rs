@@ -6,7 +6,7 @@ use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(names_stand_where_they_belong).bases(&["busybox"]),
+    test!(names_are_completed_where_they_belong).bases(&["busybox"]),
     test!(bash_is_given_names).bases(&["busybox"]),
 ];
 
@@ -14,11 +14,11 @@ fn create(sandbox: &Sandbox) {
     sandbox.holm(&["create", "web", "--base", "busybox", "--", "true"]).ok();
 }
 
-fn names_stand_where_they_belong(sandbox: &mut Sandbox) {
+fn names_are_completed_where_they_belong(sandbox: &mut Sandbox) {
     create(sandbox);
     let root = sandbox.root().to_string_lossy().into_owned();
     // The root is told by the line alone.
-    let words = |typed: &[&str]| {
+    let completions = |typed: &[&str]| {
         let mut command = sandbox.command();
         command.env_remove("HOLM_ROOT").args(["complete", "--", "--root", &root]).args(typed);
         sandbox.run(&mut command).ok().stdout
@@ -31,12 +31,12 @@ fn names_stand_where_they_belong(sandbox: &mut Sandbox) {
         &["-q", "set", ""],
     ];
     for typed in guests {
-        assert_eq!(words(typed), "web\n", "{typed:?}");
+        assert_eq!(completions(typed), "web\n", "{typed:?}");
     }
     let bases: [&[&str]; 3] =
         [&["create", "new", "--base", ""], &["run", "--image", "b"], &["base", "rm", "old", ""]];
     for typed in bases {
-        assert_eq!(words(typed), "busybox\n", "{typed:?}");
+        assert_eq!(completions(typed), "busybox\n", "{typed:?}");
     }
     let neither: [&[&str]; 10] = [
         &["create", ""],
@@ -51,7 +51,7 @@ fn names_stand_where_they_belong(sandbox: &mut Sandbox) {
         &["--root", ""],
     ];
     for typed in neither {
-        assert_eq!(words(typed), "", "{typed:?}");
+        assert_eq!(completions(typed), "", "{typed:?}");
     }
     sandbox.holm(&["rm", "web"]).ok();
 }

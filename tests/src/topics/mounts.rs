@@ -58,23 +58,23 @@ const SHOW: &str = "cat /proc/self/mountinfo";
 fn a_guest_for_one_command_has_the_table(sandbox: &mut Sandbox) {
     let bind = format!("{}:/probe:ro", sandbox.probe_directory().display());
     let run = ["run", "--base", "busybox", "--net", "none", "-v", &bind, "--", "sh", "-c", SHOW];
-    let told = sandbox.holm(&run).ok().stdout;
+    let printed = sandbox.holm(&run).ok().stdout;
     let expected = by_table(&[When::OwnNetwork, When::Named], Some("/probe"));
-    assert_eq!(mounted(&told), expected);
+    assert_eq!(mounted(&printed), expected);
 }
 
 fn a_guest_that_stays_has_the_table(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
-    let told = exec(sandbox, "box", SHOW).ok().stdout;
+    let printed = exec(sandbox, "box", SHOW).ok().stdout;
     let expected = by_table(&[When::OwnNetwork, When::Persistent, When::MinimalInit], None);
-    assert_eq!(mounted(&told), expected);
+    assert_eq!(mounted(&printed), expected);
     remove(sandbox, "box");
 }
 
 fn a_guest_in_the_hosts_network_has_the_table(sandbox: &mut Sandbox) {
     let run = ["run", "--base", "busybox", "--net", "host", "--", "sh", "-c", SHOW];
-    let told = sandbox.holm(&run).ok().stdout;
-    assert_eq!(mounted(&told), by_table(&[When::HostNetwork], None));
+    let printed = sandbox.holm(&run).ok().stdout;
+    assert_eq!(mounted(&printed), by_table(&[When::HostNetwork], None));
 }
 
 /// The init mounts nothing itself, as a real systemd would.
@@ -82,8 +82,8 @@ fn a_systemd_guest_has_the_table(sandbox: &mut Sandbox) {
     let source = system(sandbox, |dir| fake_systemd(dir, "#!/bin/sh\nexec sleep 100000\n"));
     sandbox.holm(&["base", "import", "odd", &source]).ok();
     sandbox.holm(&["launch", "box", "--base", "odd", "--init", "system", "--net", "none"]).ok();
-    let told = exec(sandbox, "box", "/bin/busybox cat /proc/self/mountinfo").ok().stdout;
+    let printed = exec(sandbox, "box", "/bin/busybox cat /proc/self/mountinfo").ok().stdout;
     let expected = by_table(&[When::OwnNetwork, When::Persistent, When::Present(BOOT_ID)], None);
-    assert_eq!(mounted(&told), expected);
+    assert_eq!(mounted(&printed), expected);
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }

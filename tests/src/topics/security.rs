@@ -12,24 +12,24 @@ pub const TESTS: &[Test] = &[
     test!(mounts_are_locked_in_a_guest_that_stays).bases(&["busybox"]),
     test!(nothing_leads_out).bases(&["busybox"]),
     test!(nothing_leads_out_of_exec).bases(&["busybox"]),
-    test!(a_hostile_passwd_leads_exec_nowhere).bases(&["busybox"]),
+    test!(a_hostile_passwd_does_not_mislead_exec).bases(&["busybox"]),
     test!(calls_are_refused).bases(&["busybox"]),
     test!(capabilities_are_bounded).bases(&["busybox"]),
     test!(clock_and_log_are_the_hosts).bases(&["busybox"]),
     test!(dev_and_ids_and_net_are_its_own).bases(&["busybox"]),
     test!(resource_use_is_bounded).bases(&["busybox"]),
     test!(inotify_instances_are_per_guest).bases(&["busybox"]),
-    test!(the_first_process_shows_nothing).bases(&["busybox"]),
-    test!(a_32_bit_guest_says_so).bases(&["busybox"]),
+    test!(init_exposes_nothing_of_the_host).bases(&["busybox"]),
+    test!(a_32_bit_guest_has_a_32_bit_machine).bases(&["busybox"]),
 ];
 
 /// Runs the probe in an ephemeral guest, `settings` on its command line.
-fn probe(sandbox: &Sandbox, settings: &[&str], words: &[&str]) -> Outcome {
+fn probe(sandbox: &Sandbox, settings: &[&str], command: &[&str]) -> Outcome {
     let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
     let mut args = vec!["run", "--base", "busybox", "--net", "none", "-v", &mount];
     args.extend(settings);
     args.extend(["--", "/probe/holm-probe"]);
-    args.extend(words);
+    args.extend(command);
     sandbox.holm(&args)
 }
 
@@ -50,7 +50,7 @@ fn mounts_are_locked_in_a_guest_that_stays(sandbox: &mut Sandbox) {
 
 /// A home directory may name a descriptor of the joining process (CVE-2024-21626), and /etc/passwd
 /// may be a FIFO without a writer.
-fn a_hostile_passwd_leads_exec_nowhere(sandbox: &mut Sandbox) {
+fn a_hostile_passwd_does_not_mislead_exec(sandbox: &mut Sandbox) {
     sandbox
         .holm(&["launch", "g", "--base", "busybox", "--net", "none", "--", "/bin/sleep", "1000"])
         .ok();
@@ -75,8 +75,8 @@ fn nothing_leads_out_of_exec(sandbox: &mut Sandbox) {
     sandbox
         .holm(&["launch", "g", "--base", "busybox", "-v", &mount, "--", "/bin/sleep", "1000"])
         .ok();
-    for words in [["escape"].as_slice(), &["caps"], &["seccomp"], &["seccomp", "--32"], &["ids"]] {
-        sandbox.holm(&[&["exec", "g", "/probe/holm-probe"], words].concat()).ok();
+    for args in [["escape"].as_slice(), &["caps"], &["seccomp"], &["seccomp", "--32"], &["ids"]] {
+        sandbox.holm(&[&["exec", "g", "/probe/holm-probe"], args].concat()).ok();
     }
     sandbox.holm(&["rm", "--force", "g"]).ok();
 }
@@ -154,7 +154,7 @@ fn inotify_instances_are_per_guest(sandbox: &mut Sandbox) {
     roots.expect("root on the host still has instances of its own");
 }
 
-fn a_32_bit_guest_says_so(sandbox: &mut Sandbox) {
+fn a_32_bit_guest_has_a_32_bit_machine(sandbox: &mut Sandbox) {
     let machine = |arch: &str| {
         let arch = format!("arch={arch}");
         let args = ["run", "--base", "busybox", "--net", "none", "--set", &arch, "--"];
@@ -170,7 +170,7 @@ fn first_number(text: &str) -> u32 {
 
 /// In an ephemeral guest process 1 is a copy of the launcher: whose command line, memory and
 /// descriptors are none of the guest's business, in its own and in a user namespace below.
-fn the_first_process_shows_nothing(sandbox: &mut Sandbox) {
+fn init_exposes_nothing_of_the_host(sandbox: &mut Sandbox) {
     let look = "tr '\\0' ' ' </proc/1/cmdline; echo; cat /proc/1/comm
         for secret in environ maps mem auxv exe fd/1 map_files/; do
             cat /proc/1/$secret >/dev/null && echo shows $secret

@@ -15,7 +15,7 @@ use crate::traces::{settled, traces, wait_until_as_before};
 pub const TESTS: &[Test] = &[
     test!(start_killed_at_each_step).bases(&["busybox"]),
     test!(future_monitor_killed_at_each_step).bases(&["busybox"]),
-    test!(start_killed_goes_on_in_the_monitor).bases(&["busybox"]),
+    test!(a_killed_start_continues_in_the_monitor).bases(&["busybox"]),
     test!(run_killed_at_each_step).bases(&["busybox"]),
     test!(create_killed).bases(&["busybox"]),
     test!(a_release_build_injects_no_faults).bases(&["busybox"]),
@@ -122,13 +122,13 @@ fn future_monitor_killed_at_each_step(sandbox: &mut Sandbox) {
 }
 
 /// Only `holm start` is killed: its child goes on, and the guest runs with a monitor.
-fn start_killed_goes_on_in_the_monitor(sandbox: &mut Sandbox) {
+fn a_killed_start_continues_in_the_monitor(sandbox: &mut Sandbox) {
     create(sandbox);
     let before = settled(sandbox);
     for step in LAUNCHING {
         let mut stopped = Stopped::new(sandbox, &["start", "box"], step);
         stopped.kill_command();
-        kill_process(stopped.at, Signal::CONT).expect("it stands still");
+        kill_process(stopped.at, Signal::CONT).expect("it is stopped");
         // `start` waits for the lock, which the child has until it is the monitor.
         sandbox.holm(&["start", "box"]).refused(&["guest box", "already running"]);
         let state = status(sandbox, "box");

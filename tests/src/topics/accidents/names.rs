@@ -7,14 +7,14 @@ use crate::test::{Test, test};
 use crate::traces::changes_nothing;
 
 pub const TESTS: &[Test] = &[
-    test!(names_that_cannot_be).bases(&["busybox"]),
-    test!(bases_that_are_not_there).bases(&["busybox"]),
+    test!(invalid_names).bases(&["busybox"]),
+    test!(missing_bases).bases(&["busybox"]),
     test!(a_broken_base_breaks_no_other),
     test!(verbs_at_the_wrong_time).bases(&["busybox"]),
 ];
 
 /// Every verb names the invalid name, the reason and the rule.
-fn names_that_cannot_be(sandbox: &mut Sandbox) {
+fn invalid_names(sandbox: &mut Sandbox) {
     let long = "x".repeat(300);
     let cases = [
         ("a/b", "not allowed"),
@@ -30,17 +30,17 @@ fn names_that_cannot_be(sandbox: &mut Sandbox) {
     changes_nothing(sandbox, |sandbox| {
         for (name, reason) in cases {
             let shown = name.get(..20).unwrap_or(name).replace('\n', "\\n");
-            let words = [shown.as_str(), reason, "letters, digits"];
+            let message = [shown.as_str(), reason, "letters, digits"];
             for verb in ["start", "stop", "kill", "rm", "status", "freeze", "restart"] {
-                sandbox.holm(&[verb, "--", name]).refused(&words);
+                sandbox.holm(&[verb, "--", name]).refused(&message);
             }
             if !name.starts_with('-') {
-                sandbox.holm(&["create", name, "--base", "busybox"]).refused(&words);
-                sandbox.holm(&["launch", name, "--base", "busybox"]).refused(&words);
-                sandbox.holm(&["exec", name, "true"]).refused(&words);
+                sandbox.holm(&["create", name, "--base", "busybox"]).refused(&message);
+                sandbox.holm(&["launch", name, "--base", "busybox"]).refused(&message);
+                sandbox.holm(&["exec", name, "true"]).refused(&message);
             }
             let named = format!("--name={name}");
-            sandbox.holm(&["run", &named, "--base", "busybox", "--", "true"]).refused(&words);
+            sandbox.holm(&["run", &named, "--base", "busybox", "--", "true"]).refused(&message);
         }
         // Without the two dashes it is an option that does not exist.
         let outcome = sandbox.holm(&["create", "-dash", "--base", "busybox"]);
@@ -48,11 +48,11 @@ fn names_that_cannot_be(sandbox: &mut Sandbox) {
     });
 }
 
-fn bases_that_are_not_there(sandbox: &mut Sandbox) {
+fn missing_bases(sandbox: &mut Sandbox) {
     changes_nothing(sandbox, |sandbox| {
         for verb in [&["create", "box"][..], &["launch", "box"], &["run"]] {
-            let words = [verb, &["--base", "busibox", "--net", "none", "--", "true"]].concat();
-            sandbox.holm(&words).refused(&["busibox", "holm base ls", "did you mean busybox?"]);
+            let args = [verb, &["--base", "busibox", "--net", "none", "--", "true"]].concat();
+            sandbox.holm(&args).refused(&["busibox", "holm base ls", "did you mean busybox?"]);
         }
         sandbox.holm(&["base", "rm", "nope"]).refused(&["nope", "holm base ls"]);
     });
@@ -100,8 +100,8 @@ fn verbs_at_the_wrong_time(sandbox: &mut Sandbox) {
         let taken = ["create", "box", "--base", "busybox"];
         sandbox.holm(&taken).refused(&["guest box", "already", "holm rm box"]);
         for verb in ["stop", "kill", "freeze", "thaw", "console"] {
-            let words = ["guest box", "not running", "holm start box"];
-            sandbox.holm(&[verb, "box"]).refused(&words);
+            let message = ["guest box", "not running", "holm start box"];
+            sandbox.holm(&[verb, "box"]).refused(&message);
         }
         sandbox.holm(&["exec", "box", "true"]).refused(&["guest box", "not running"]);
         sandbox.holm(&["start", "box"]).ok();

@@ -26,7 +26,7 @@ pub const ROUNDS: usize = 6;
 /// Runs both commands at once.
 pub fn both(sandbox: &Sandbox, one: &[&str], two: &[&str]) -> [Outcome; 2] {
     thread::scope(|scope| {
-        let threads = [one, two].map(|words| scope.spawn(move || sandbox.holm(words)));
+        let threads = [one, two].map(|args| scope.spawn(move || sandbox.holm(args)));
         threads.map(|thread| thread.join().expect("a command"))
     })
 }

@@ -17,7 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(no_user_ids_left).bases(&["busybox"]),
     test!(ids_of_killed_runs_come_back).bases(&["busybox"]),
     test!(memory_too_small_to_start).bases(&["busybox"]),
-    test!(a_port_of_another).bases(&["busybox"]),
+    test!(a_port_of_another_guest).bases(&["busybox"]),
     test!(disk_full),
 ];
 
@@ -28,9 +28,9 @@ fn no_user_ids_left(sandbox: &mut Sandbox) {
     std::fs::create_dir(&many).expect("the guest that has them all");
     let ids = take_all_ids(sandbox, "../guests/many");
     changes_nothing(sandbox, |sandbox| {
-        let words = ["no id range is left", "1023", "holm rm", "--root"];
-        sandbox.holm(&["create", "box", "--base", "busybox"]).refused(&words);
-        sandbox.holm(&["run", "--base", "busybox", "--", "true"]).refused(&words);
+        let message = ["no id range is left", "1023", "holm rm", "--root"];
+        sandbox.holm(&["create", "box", "--base", "busybox"]).refused(&message);
+        sandbox.holm(&["run", "--base", "busybox", "--", "true"]).refused(&message);
     });
     std::fs::remove_file(ids.join("77")).expect("one is given back");
     idle(sandbox, "create", "box");
@@ -67,10 +67,10 @@ fn take_all_ids(sandbox: &Sandbox, owner: &str) -> PathBuf {
 fn memory_too_small_to_start(sandbox: &mut Sandbox) {
     changes_nothing(sandbox, |sandbox| {
         for size in ["4K", "64K", "512K"] {
-            let words = ["memory.limit", "too small", "1M"];
+            let message = ["memory.limit", "too small", "1M"];
             for verb in [&["create", "box"][..], &["run"]] {
                 let rest = ["--base", "busybox", "--net", "none", "-m", size, "--", "true"];
-                sandbox.holm(&[verb, &rest].concat()).refused(&words);
+                sandbox.holm(&[verb, &rest].concat()).refused(&message);
             }
         }
         // The lowest accepted limit: it starts, or says why not.
@@ -82,20 +82,20 @@ fn memory_too_small_to_start(sandbox: &mut Sandbox) {
     });
 }
 
-fn a_port_of_another(sandbox: &mut Sandbox) {
+fn a_port_of_another_guest(sandbox: &mut Sandbox) {
     let port = free_port().to_string();
     let publish = format!("{port}:80");
     let launch = |name| {
-        let words = ["launch", name, "--base", "busybox", "-p", &publish, "--", "sleep", "9999"];
-        sandbox.holm(&words)
+        let args = ["launch", name, "--base", "busybox", "-p", &publish, "--", "sleep", "9999"];
+        sandbox.holm(&args)
     };
     launch("one").ok();
-    let words = [port.as_str(), "guest one", "another port", "stop that guest"];
-    launch("two").refused(&words);
+    let message = [port.as_str(), "guest one", "another port", "stop that guest"];
+    launch("two").refused(&message);
     exec(sandbox, "one", "true").ok();
     let _ = sandbox.holm(&["rm", "two"]);
     let run = ["run", "--base", "busybox", "-p", &publish, "--", "true"];
-    sandbox.holm(&run).refused(&words);
+    sandbox.holm(&run).refused(&message);
     sandbox.holm(&["stop", "one"]).ok();
     sandbox.holm(&["rm", "one"]).ok();
     // Taken by a process of the host.

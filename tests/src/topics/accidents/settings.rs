@@ -7,8 +7,8 @@ use crate::traces::changes_nothing;
 
 pub const TESTS: &[Test] = &[
     test!(unknown_keys).bases(&["busybox"]),
-    test!(binds_that_cannot_be).bases(&["busybox"]),
-    test!(nonsense_while_the_guest_runs).bases(&["busybox"]),
+    test!(invalid_binds).bases(&["busybox"]),
+    test!(invalid_settings_while_the_guest_runs).bases(&["busybox"]),
     test!(an_edit_that_was_killed_is_tidied_up).bases(&["busybox"]),
     test!(a_clock_that_jumped).bases(&["busybox"]),
 ];
@@ -16,21 +16,21 @@ pub const TESTS: &[Test] = &[
 /// An unknown key is wrong usage on the command line, and has a line number in a file.
 fn unknown_keys(sandbox: &mut Sandbox) {
     changes_nothing(sandbox, |sandbox| {
-        for (setting, word) in
+        for (setting, reason) in
             [("memory.limt=1G", "memory.limit"), ("colour=red", "lists all keys")]
         {
             let outcome = sandbox.holm(&["create", "box", "--base", "busybox", "--set", setting]);
             assert_eq!(outcome.code(), 2, "{outcome}");
             assert!(outcome.stderr.contains("unknown key"), "{outcome}");
-            assert!(outcome.stderr.contains(word), "{outcome}");
+            assert!(outcome.stderr.contains(reason), "{outcome}");
         }
     });
     idle(sandbox, "create", "box");
     let path = sandbox.root().join("guests/box/guest.toml");
     std::fs::write(&path, "base = \"busybox\"\n\n[memory]\nlimt = \"1G\"\n").expect("a file");
     changes_nothing(sandbox, |sandbox| {
-        let words = ["guest.toml:4:1", "unknown key", "limit"];
-        sandbox.holm(&["start", "box"]).refused(&words);
+        let message = ["guest.toml:4:1", "unknown key", "limit"];
+        sandbox.holm(&["start", "box"]).refused(&message);
     });
     sandbox.holm(&["rm", "box"]).ok();
 }
@@ -58,26 +58,26 @@ fn an_edit_that_was_killed_is_tidied_up(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-fn binds_that_cannot_be(sandbox: &mut Sandbox) {
+fn invalid_binds(sandbox: &mut Sandbox) {
     let link = sandbox.root().join("link");
     std::os::unix::fs::symlink("/etc", &link).expect("a link");
     let link = format!("{}:/x", link.display());
-    for (mount, words) in [
+    for (mount, message) in [
         ("/no/such:/x", ["/no/such", "does not exist", "mounts"]),
         (link.as_str(), ["link", "symbolic link", "realpath"]),
     ] {
         changes_nothing(sandbox, |sandbox| {
             let run = ["run", "--base", "busybox", "--net", "none", "-v", mount, "--", "true"];
-            sandbox.holm(&run).refused(&words);
+            sandbox.holm(&run).refused(&message);
             let launch = ["launch", "box", "--base", "busybox", "-v", mount, "--", "sleep", "9"];
-            sandbox.holm(&launch).refused(&words);
+            sandbox.holm(&launch).refused(&message);
             let _ = sandbox.holm(&["rm", "box"]);
         });
     }
 }
 
 /// A running guest does not need its guest.toml: everything works but what reads it.
-fn nonsense_while_the_guest_runs(sandbox: &mut Sandbox) {
+fn invalid_settings_while_the_guest_runs(sandbox: &mut Sandbox) {
     idle(sandbox, "launch", "box");
     idle(sandbox, "launch", "other");
     let path = sandbox.root().join("guests/box/guest.toml");

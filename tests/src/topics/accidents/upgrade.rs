@@ -21,7 +21,7 @@ fn during_a_start(sandbox: &mut Sandbox) {
     command.args(["start", "box"]).env("HOLM_ROOT", sandbox.root()).env("HOLM_STOP_AT", "record");
     let mut start = Stopped::of(sandbox, &mut command, "record");
     std::fs::rename(&new, &path).expect("an upgrade");
-    kill_process(start.at, Signal::CONT).expect("it stands still");
+    kill_process(start.at, Signal::CONT).expect("it is stopped");
     assert!(sandbox.wait_for("holm start ends", || start.try_wait()).success());
 
     let before = status(sandbox, "box");

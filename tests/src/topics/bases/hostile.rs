@@ -13,16 +13,16 @@ use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(archives_that_are_refused),
-    test!(attributes_beyond_all_measure),
+    test!(attributes_above_the_limits),
     test!(holes_cost_neither_memory_nor_time),
     test!(archives_that_are_damaged),
-    test!(what_looks_like_an_escape_stays_inside),
+    test!(escape_attempts_stay_inside),
     test!(directories_that_are_refused),
-    test!(what_is_no_source),
-    test!(a_base_commands_no_terminal),
+    test!(invalid_sources),
+    test!(a_base_cannot_control_a_terminal),
 ];
 
-fn a_base_commands_no_terminal(sandbox: &mut Sandbox) {
+fn a_base_cannot_control_a_terminal(sandbox: &mut Sandbox) {
     let tree = work(sandbox).join("tree");
     fs::create_dir_all(tree.join("etc")).expect("a directory");
     let name = "PRETTY_NAME=\"Fine\x1b[2J\x1b]0;title\x07 OS\"\n";
@@ -74,12 +74,13 @@ fn archive(entries: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Imports an archive that must be refused with a message that holds `words`, and leave nothing.
+/// Imports an archive that must be refused with an error that contains all of `message`, and leave
+/// nothing.
 #[track_caller]
-fn refused(sandbox: &Sandbox, bytes: &[u8], words: &[&str]) {
+fn refused(sandbox: &Sandbox, bytes: &[u8], message: &[&str]) {
     let file = work(sandbox).join("hostile.tar");
     fs::write(&file, bytes).unwrap();
-    sandbox.holm(&["base", "import", "hostile", file.to_str().unwrap()]).refused(words);
+    sandbox.holm(&["base", "import", "hostile", file.to_str().unwrap()]).refused(message);
     nothing_left(sandbox);
 }
 
@@ -94,7 +95,7 @@ fn archives_that_are_refused(sandbox: &mut Sandbox) {
     let file = |name: &str| entry(b'0', name, "", b"data");
     let long = "n".repeat(300);
     let deep = "d/".repeat(1500);
-    for (entries, words) in [
+    for (entries, message) in [
         (vec![file("../outside")], &["../outside", "`..`"][..]),
         (vec![file("a/../../outside")], &["`..`"]),
         (vec![entry(b'2', "out", "/", b""), file("out/tmp/x")], &["out/tmp/x", "not a directory"]),
@@ -125,12 +126,12 @@ fn archives_that_are_refused(sandbox: &mut Sandbox) {
             &["joe", "--xattrs-include"],
         ),
     ] {
-        refused(sandbox, &archive(&entries), words);
+        refused(sandbox, &archive(&entries), message);
     }
 }
 
 /// What the image has no room for would be cut off there, and read as something else by the kernel.
-fn attributes_beyond_all_measure(sandbox: &mut Sandbox) {
+fn attributes_above_the_limits(sandbox: &mut Sandbox) {
     let with = |attributes: Vec<(String, String)>| {
         let headers =
             attributes.iter().map(|(name, value)| pax(&format!("SCHILY.xattr.{name}"), value));
@@ -140,7 +141,7 @@ fn attributes_beyond_all_measure(sandbox: &mut Sandbox) {
     let many = |count: usize, value: &str| -> Vec<(String, String)> {
         (0..count).map(|n| (format!("user.{n}"), value.into())).collect()
     };
-    for (attributes, words) in [
+    for (attributes, message) in [
         (vec![(long, "v".repeat(512))], &["d: ", "261 bytes", "1 to 255", "setfattr -x"][..]),
         (vec![("user.a\0trusted.b".into(), "v".into())], &["zero byte"]),
         (vec![(String::new(), "v".into())], &["0 bytes"]),
@@ -148,7 +149,7 @@ fn attributes_beyond_all_measure(sandbox: &mut Sandbox) {
         (many(129, "v"), &["128", "--xattrs-exclude"]),
         (many(5, &large), &["user.2", "131072"]),
     ] {
-        refused(sandbox, &archive(&with(attributes)), words);
+        refused(sandbox, &archive(&with(attributes)), message);
     }
     // As much as there may be is kept as it is, also where a second file shares all of it.
     let most: Vec<_> =
@@ -184,9 +185,9 @@ fn holes_cost_neither_memory_nor_time(sandbox: &mut Sandbox) {
     let tar = work(sandbox).join("hollow.tar");
     fs::write(&tar, archive(&[release])).unwrap();
     sandbox.holm(&["base", "import", "hollow", tar.to_str().unwrap()]).ok();
-    let told = sandbox.holm(&["base", "inspect", "hollow", "--json"]).ok().json();
-    assert_eq!(told["meta"]["os"], "Hollow", "{told}");
-    assert_eq!(told["meta"]["bytes"], 8_u64 << 40, "{told}");
+    let printed = sandbox.holm(&["base", "inspect", "hollow", "--json"]).ok().json();
+    assert_eq!(printed["meta"]["os"], "Hollow", "{printed}");
+    assert_eq!(printed["meta"]["bytes"], 8_u64 << 40, "{printed}");
     sandbox.holm(&["base", "rm", "hollow"]).ok();
     for size in [(16 << 40) + 1, 1 << 62] {
         let bytes = archive(&[mostly_hole("large", size, "data")]);
@@ -226,7 +227,7 @@ fn archives_that_are_damaged(sandbox: &mut Sandbox) {
     }
 }
 
-fn what_looks_like_an_escape_stays_inside(sandbox: &mut Sandbox) {
+fn escape_attempts_stay_inside(sandbox: &mut Sandbox) {
     let outside = work(sandbox).join("outside");
     fs::write(&outside, "host").unwrap();
     let path = outside.to_str().unwrap();
@@ -260,11 +261,11 @@ fn what_looks_like_an_escape_stays_inside(sandbox: &mut Sandbox) {
 }
 
 fn directories_that_are_refused(sandbox: &mut Sandbox) {
-    let refuse = |what: &str, make: &dyn Fn(&Path), words: &[&str]| {
+    let refuse = |what: &str, make: &dyn Fn(&Path), message: &[&str]| {
         let dir = work(sandbox).join(what);
         fs::create_dir_all(dir.join("below")).unwrap();
         make(&dir.join("below"));
-        sandbox.holm(&["base", "import", "x", dir.to_str().unwrap()]).refused(words);
+        sandbox.holm(&["base", "import", "x", dir.to_str().unwrap()]).refused(message);
         nothing_left(sandbox);
     };
     let node = |path: &Path, kind, number| {
@@ -282,10 +283,10 @@ fn directories_that_are_refused(sandbox: &mut Sandbox) {
     refuse("redirect", &|p| set(p, "trusted.overlay.redirect"), &["trusted.overlay.redirect"]);
 }
 
-fn what_is_no_source(sandbox: &mut Sandbox) {
+fn invalid_sources(sandbox: &mut Sandbox) {
     let empty = work(sandbox).join("empty");
     fs::create_dir(&empty).unwrap();
-    for (source, words) in [
+    for (source, message) in [
         ("/no/such/thing", &["/no/such/thing", "No such file"][..]),
         ("/etc/passwd", &["/etc/passwd", "neither a tar"]),
         ("/dev/null", &["it is empty"]),
@@ -293,7 +294,7 @@ fn what_is_no_source(sandbox: &mut Sandbox) {
         ("debootstrap:", &["suite"]),
         ("debootstrap:trixie+--help", &["--help"]),
     ] {
-        sandbox.holm(&["base", "import", "x", source]).refused(words);
+        sandbox.holm(&["base", "import", "x", source]).refused(message);
         nothing_left(sandbox);
     }
     for name in ["../x", "a/b", "-x-", ".new", &"x".repeat(300)] {

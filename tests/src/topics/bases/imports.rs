@@ -40,10 +40,10 @@ fn removal_leaves_what_others_need(sandbox: &mut Sandbox) {
     sandbox.holm(&["base", "import", "one", &one]).ok();
     sandbox.holm(&["base", "import", "two", &two]).ok();
     assert_eq!(objects(sandbox.root()).len(), 4, "equal bodies are kept once");
-    let told = sandbox.holm(&["base", "ls", "--json"]).ok().json();
-    for base in told.as_array().unwrap() {
-        assert_eq!(base["meta"]["bytes"], 3000, "{told}");
-        assert_eq!(base["meta"]["own_bytes"], 1000, "{told}");
+    let printed = sandbox.holm(&["base", "ls", "--json"]).ok().json();
+    for base in printed.as_array().unwrap() {
+        assert_eq!(base["meta"]["bytes"], 3000, "{printed}");
+        assert_eq!(base["meta"]["own_bytes"], 1000, "{printed}");
     }
     sandbox.holm(&["base", "rm", "one"]).ok();
     assert_eq!(objects(sandbox.root()).len(), 3);

@@ -40,8 +40,8 @@ fn a_directory(sandbox: &mut Sandbox) {
     sandbox.holm(&["base", "import", "odd", source.to_str().unwrap()]).ok();
     let want = expected(&source);
     assert_same(&want, &view::with(sandbox.root(), "odd", list));
-    let told = sandbox.holm(&["base", "inspect", "odd", "--json"]).ok().json();
-    assert_eq!(told["meta"]["files"], want.len() as u64 - 1, "{told}");
+    let printed = sandbox.holm(&["base", "inspect", "odd", "--json"]).ok().json();
+    assert_eq!(printed["meta"]["files"], want.len() as u64 - 1, "{printed}");
     // The holes took no space.
     let used: u64 = super::objects(sandbox.root())
         .iter()
@@ -90,11 +90,11 @@ fn tars(sandbox: &mut Sandbox) {
         sandbox.holm(&["base", "import", &name, &file]).ok();
         assert_same(&want, &view::with(sandbox.root(), &name, list));
     }
-    let told = sandbox.holm(&["base", "ls", "--json"]).ok().json();
-    let all = told.as_array().unwrap();
-    assert!(all.len() >= 2, "{told}");
+    let printed = sandbox.holm(&["base", "ls", "--json"]).ok().json();
+    let all = printed.as_array().unwrap();
+    assert!(all.len() >= 2, "{printed}");
     for base in all {
-        assert_eq!(base["meta"]["own_bytes"], 0, "equal bases share all: {told}");
+        assert_eq!(base["meta"]["own_bytes"], 0, "equal bases share all: {printed}");
     }
 }
 
@@ -197,8 +197,8 @@ fn busybox(sandbox: &mut Sandbox) {
         let said = chroot.output().unwrap();
         assert_eq!(String::from_utf8_lossy(&said.stdout), "0\n/BIN/SH\n", "{said:?}");
     });
-    let told = sandbox.holm(&["base", "inspect", "bb", "--json"]).ok().json();
-    assert_eq!(told["meta"]["init_kind"], "busybox", "{told}");
+    let printed = sandbox.holm(&["base", "inspect", "bb", "--json"]).ok().json();
+    assert_eq!(printed["meta"]["init_kind"], "busybox", "{printed}");
     // The same busybox gives the same image.
     sandbox.holm(&["base", "import", "again", "busybox"]).ok();
     let image =
@@ -208,12 +208,12 @@ fn busybox(sandbox: &mut Sandbox) {
 
 /// A Debian as mmdebstrap makes it, without what must not be in two guests.
 fn debian(sandbox: &mut Sandbox) {
-    let told = sandbox.holm(&["base", "inspect", "debian13", "--json"]).ok().json();
-    let meta = &told["meta"];
-    assert_eq!(meta["system_init"], "/sbin/init", "{told}");
-    assert!(meta["init_kind"].as_str().unwrap().starts_with("systemd 257"), "{told}");
-    assert!(meta["os"].as_str().unwrap().contains("13 (trixie)"), "{told}");
-    assert_eq!(meta["arch"], std::env::consts::ARCH, "{told}");
+    let printed = sandbox.holm(&["base", "inspect", "debian13", "--json"]).ok().json();
+    let meta = &printed["meta"];
+    assert_eq!(meta["system_init"], "/sbin/init", "{printed}");
+    assert!(meta["init_kind"].as_str().unwrap().starts_with("systemd 257"), "{printed}");
+    assert!(meta["os"].as_str().unwrap().contains("13 (trixie)"), "{printed}");
+    assert_eq!(meta["arch"], std::env::consts::ARCH, "{printed}");
     let ssh = view::with(sandbox.root(), "debian13", |tree| {
         assert_eq!(fs::read(tree.join("etc/machine-id")).unwrap(), b"");
         for gone in ["etc/hostname", "etc/resolv.conf", "var/lib/dbus/machine-id"] {

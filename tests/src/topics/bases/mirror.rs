@@ -14,7 +14,7 @@ pub const TESTS: &[Test] = &[test!(the_named_mirror_is_asked)];
 fn empty_mirror() -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
-    let (tell, hear) = channel();
+    let (send, receive) = channel();
     std::thread::spawn(move || {
         for mut client in listener.incoming().flatten() {
             let mut line = String::new();
@@ -22,12 +22,12 @@ fn empty_mirror() -> (u16, Receiver<String>) {
             let answer =
                 b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
             let _ = client.write_all(answer);
-            if tell.send(line).is_err() {
+            if send.send(line).is_err() {
                 return;
             }
         }
     });
-    (port, hear)
+    (port, receive)
 }
 
 fn the_named_mirror_is_asked(sandbox: &mut Sandbox) {

@@ -15,9 +15,9 @@ use crate::source::system;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(stays_under_a_guest_that_has_another_next),
-    test!(stays_while_a_rename_goes_on),
-    test!(is_pinned_by_the_name_at_its_start),
+    test!(stays_until_its_guest_is_restarted_on_another),
+    test!(stays_during_a_rename),
+    test!(a_start_pins_the_base_that_it_finds),
     test!(one_in_use_stays),
     test!(a_base_in_use_stays),
     test!(create_against_rm_of_the_base),
@@ -25,7 +25,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// A running guest still opens files of the base that it was started on.
-fn stays_under_a_guest_that_has_another_next(sandbox: &mut Sandbox) {
+fn stays_until_its_guest_is_restarted_on_another(sandbox: &mut Sandbox) {
     let text = "not opened before\n".repeat(1000);
     let source = system(sandbox, |dir| {
         fs::write(dir.join("etc/later"), &text).expect("a file");
@@ -36,8 +36,8 @@ fn stays_under_a_guest_that_has_another_next(sandbox: &mut Sandbox) {
     let launch = ["launch", "box", "--base", "old", "--net", "none", "--", "/bin/sleep", "1000"];
     sandbox.holm(&launch).ok();
     sandbox.holm(&["set", "box", "base=new"]).ok();
-    let words = ["base old", "guest box, running", "restart it"];
-    sandbox.holm(&["base", "rm", "old"]).refused(&words);
+    let message = ["base old", "guest box, running", "restart it"];
+    sandbox.holm(&["base", "rm", "old"]).refused(&message);
     assert_eq!(exec(sandbox, "box", "cat /etc/later").ok().stdout, text);
     sandbox.holm(&["restart", "box"]).ok();
     sandbox.holm(&["base", "rm", "old"]).ok();
@@ -75,18 +75,18 @@ impl Drop for Waiting {
     }
 }
 
-fn go_on(at: Pid) {
-    kill_process(at, Signal::CONT).expect("it stands still");
+fn resume(at: Pid) {
+    kill_process(at, Signal::CONT).expect("it is stopped");
 }
 
 /// A guest that is being renamed is not overlooked.
-fn stays_while_a_rename_goes_on(sandbox: &mut Sandbox) {
+fn stays_during_a_rename(sandbox: &mut Sandbox) {
     let source = system(sandbox, |_| {});
     sandbox.holm(&["base", "import", "own", &source]).ok();
     sandbox.holm(&["create", "a", "--base", "own", "--", "/bin/sleep", "1000"]).ok();
     let mut rm = Stopped::new(sandbox, &["base", "rm", "own"], "base-guests");
     let mut rename = Waiting::new(sandbox, sandbox.command().args(["rename", "a", "b"]));
-    go_on(rm.at);
+    resume(rm.at);
     let ended = sandbox.wait_for("base rm ends", || rm.try_wait());
     rename.ends_well();
     assert_eq!(ended.code(), Some(125), "the base of a guest was removed");
@@ -96,7 +96,7 @@ fn stays_while_a_rename_goes_on(sandbox: &mut Sandbox) {
 }
 
 /// While a run waits for the removal of its base another base gets the name: the run pins that one.
-fn is_pinned_by_the_name_at_its_start(sandbox: &mut Sandbox) {
+fn a_start_pins_the_base_that_it_finds(sandbox: &mut Sandbox) {
     let source = system(sandbox, |_| {});
     sandbox.holm(&["base", "import", "own", &source]).ok();
     let mut rm = Stopped::new(sandbox, &["base", "rm", "own"], "base-guests");
@@ -104,16 +104,16 @@ fn is_pinned_by_the_name_at_its_start(sandbox: &mut Sandbox) {
     command.args(["run", "--base", "own", "--net", "none", "--", "/bin/sleep", "0"]);
     let mut run = Waiting::new(sandbox, &mut command);
     let (id, pid) = (run.0.id(), Pid::from_child(&run.0));
-    let stands = || sandbox.wait_for("run stands still", || is_stopped(id).then_some(()));
+    let wait_stopped = || sandbox.wait_for("run stops", || is_stopped(id).then_some(()));
     kill_process(pid, Signal::STOP).expect("our child");
-    stands();
-    go_on(rm.at);
+    wait_stopped();
+    resume(rm.at);
     assert!(sandbox.wait_for("base rm ends", || rm.try_wait()).success());
     sandbox.holm(&["base", "import", "own", &source]).ok();
-    go_on(pid);
-    stands();
+    resume(pid);
+    wait_stopped();
     sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "guest for one command"]);
-    go_on(pid);
+    resume(pid);
     run.ends_well();
     sandbox.holm(&["base", "rm", "own"]).ok();
 }
@@ -151,8 +151,8 @@ fn a_base_in_use_stays(sandbox: &mut Sandbox) {
     sandbox.holm(&["stop", "box"]).ok();
     sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "guest box"]);
     sandbox.holm(&["rm", "box"]).ok();
-    let told = sandbox.holm(&["base", "rm", "own", "--json"]).ok();
-    assert_eq!(told.json(), serde_json::json!({ "name": "own" }));
+    let printed = sandbox.holm(&["base", "rm", "own", "--json"]).ok();
+    assert_eq!(printed.json(), serde_json::json!({ "name": "own" }));
 }
 
 fn create_against_rm_of_the_base(sandbox: &mut Sandbox) {
@@ -183,9 +183,9 @@ fn set_against_rm_of_the_base(sandbox: &mut Sandbox) {
     let create = ["create", "box", "--base", "one", "--net", "none", "--", "/bin/sleep", "1000"];
     sandbox.holm(&create).ok();
     let mut set = Stopped::new(sandbox, &["set", "box", "base=two"], "set-base");
-    let words = ["base two", "is used by", "being created or changed"];
-    sandbox.holm(&["base", "rm", "two"]).refused(&words);
-    kill_process(set.at, Signal::CONT).expect("it stands still");
+    let message = ["base two", "is used by", "being created or changed"];
+    sandbox.holm(&["base", "rm", "two"]).refused(&message);
+    kill_process(set.at, Signal::CONT).expect("it is stopped");
     assert!(sandbox.wait_for("holm set ends", || set.try_wait()).success());
     sandbox.holm(&["base", "rm", "two"]).refused(&["base two", "guest box", "remove it"]);
     sandbox.holm(&["base", "rm", "one"]).ok();

@@ -121,7 +121,7 @@ impl Worker {
     }
 
     /// Lets a script that waits in `read` go on.
-    pub fn go_on(&mut self) {
+    pub fn resume(&mut self) {
         use std::io::Write;
         self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 pub const TESTS: &[Test] = &[
     test!(delegated_to_the_guest_only_below),
-    test!(same_group_at_once),
+    test!(created_twice_at_once),
     test!(created_again),
     test!(frozen_and_thawed),
     test!(killed_while_forking_and_frozen),
@@ -24,7 +24,7 @@ pub const TESTS: &[Test] = &[
     test!(bounded_in_number_and_depth),
     test!(threaded_leaf),
     test!(leaf_comes_back),
-    test!(state_kept),
+    test!(the_run_record_is_kept),
     test!(listed),
 ];
 
@@ -62,7 +62,7 @@ fn delegated_to_the_guest_only_below(_: &mut Sandbox) {
     assert!(GuestCgroup::open(&group.cgroup, "g").unwrap().is_none());
 }
 
-fn same_group_at_once(_: &mut Sandbox) {
+fn created_twice_at_once(_: &mut Sandbox) {
     let group = Group::new();
     let limits = Limits { memory: Some(64 << 20), pids: Some(10), ..Limits::default() };
     std::thread::scope(|scope| {
@@ -101,12 +101,12 @@ fn frozen_and_thawed(_: &mut Sandbox) {
     let group = Group::new();
     let cgroup = group.create(&Limits::default());
     let mut worker = Worker::start(&cgroup, "while read; do echo done; done");
-    worker.go_on();
+    worker.resume();
     assert_eq!(worker.line(), "done");
     cgroup.freeze(true).unwrap();
     let used = || cgroup.usage().unwrap().cpu_usec;
     let before = used();
-    worker.go_on();
+    worker.resume();
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(used(), before, "a frozen guest takes no time");
     cgroup.freeze(false).unwrap();
@@ -136,12 +136,12 @@ fn removed_while_it_is_waited_for(_: &mut Sandbox) {
         let cgroup = group.create(&Limits::default());
         let same = GuestCgroup::open(&group.cgroup, "g").unwrap().unwrap();
         let worker = Worker::start(&cgroup, "read line");
-        let (tell, hear) = std::sync::mpsc::channel();
+        let (send, receive) = std::sync::mpsc::channel();
         let waiter = std::thread::spawn(move || {
-            tell.send(()).unwrap();
+            send.send(()).unwrap();
             same.wait_empty(Duration::from_hours(1))
         });
-        hear.recv().unwrap();
+        receive.recv().unwrap();
         drop(worker); // killed and reaped
         cgroup.remove().unwrap();
         until("the one that waits sees that it is gone", || waiter.is_finished());
@@ -222,7 +222,7 @@ fn leaf_comes_back(_: &mut Sandbox) {
     cgroup.remove().unwrap();
 }
 
-fn state_kept(_: &mut Sandbox) {
+fn the_run_record_is_kept(_: &mut Sandbox) {
     let group = Group::new();
     let cgroup = group.create(&Limits::default());
     assert_eq!(cgroup.record().unwrap(), None);

@@ -15,7 +15,7 @@ pub const TESTS: &[Test] = &[
     test!(refused_with_a_reason),
     test!(given_to_a_running_guest),
     test!(memory_up_and_down),
-    test!(memory_below_what_is_held),
+    test!(memory_below_usage),
 ];
 
 fn written_as_asked(_: &mut Sandbox) {
@@ -197,7 +197,7 @@ fn memory_up_and_down(_: &mut Sandbox) {
     assert!(text == "max" || text.parse::<u64>().unwrap() > 1 << 60, "{text}");
 }
 
-fn memory_below_what_is_held(_: &mut Sandbox) {
+fn memory_below_usage(_: &mut Sandbox) {
     for at_start in [Some(512 << 20), None] {
         let group = Group::new();
         let cgroup = group.create(&Limits {
@@ -217,7 +217,7 @@ fn memory_below_what_is_held(_: &mut Sandbox) {
             }
             other => panic!("{other:?}"),
         }
-        worker.go_on();
+        worker.resume();
         assert_eq!(worker.line(), "still here");
         assert_eq!(cgroup.oom_kills().unwrap(), 0);
         cgroup.set_limits(&Limits { memory: Some(256 << 20), ..Limits::default() }).unwrap();

@@ -17,10 +17,10 @@ pub const TESTS: &[Test] = &[
     test!(starts_answers_and_stops).bases(&["busybox"]),
     test!(signals_reach_process_1_and_kill_reaches_all).bases(&["busybox"]),
     test!(a_run_can_be_controlled).bases(&["busybox"]),
-    test!(its_name_follows_the_settings).bases(&["busybox"]),
+    test!(the_host_name_follows_the_settings).bases(&["busybox"]),
     test!(ssh_keys_follow_the_settings).bases(&["busybox"]),
     test!(keeps_its_files_from_one_start_to_the_next).bases(&["busybox"]),
-    test!(exec_waits_outside_until_the_mounts_are_the_guests).bases(&["busybox"]),
+    test!(exec_waits_until_the_mounts_are_complete).bases(&["busybox"]),
     test!(inherits_nothing_from_its_starter).bases(&["busybox"]),
     test!(has_namespaces_of_its_own).bases(&["busybox"]),
     test!(is_not_in_the_hosts_mounts).bases(&["busybox"]),
@@ -88,7 +88,7 @@ fn starts_answers_and_stops(sandbox: &mut Sandbox) {
 
 /// Process 1 is Holm's own init, which passes signals on to the command.
 fn signals_reach_process_1_and_kill_reaches_all(sandbox: &mut Sandbox) {
-    let script = "trap 'echo told' USR1; trap 'exit 5' TERM; (trap '' USR1; exec sleep 1000) & \
+    let script = "trap 'echo printed' USR1; trap 'exit 5' TERM; (trap '' USR1; exec sleep 1000) & \
                   echo begin; while :; do sleep 0.05; done";
     let args = ["launch", "box", "--base", "busybox", "--net", "none", "--", "sh", "-c", script];
     sandbox.holm(&args).ok();
@@ -99,9 +99,9 @@ fn signals_reach_process_1_and_kill_reaches_all(sandbox: &mut Sandbox) {
     };
     says("begin");
     sandbox.holm(&["kill", "--signal", "SIGUSR1", "box"]).ok();
-    says("told");
-    let told = sandbox.holm(&["kill", "-s", "15", "box", "--json"]).ok().json();
-    assert_eq!(told["signal"], "SIGTERM");
+    says("printed");
+    let printed = sandbox.holm(&["kill", "-s", "15", "box", "--json"]).ok().json();
+    assert_eq!(printed["signal"], "SIGTERM");
     let ended = sandbox.holm(&["wait", "box", "--json"]);
     assert!(ended.stdout.contains("exited 5"), "it ended as its handler says\n{ended}");
     sandbox.holm(&["kill", "-s", "USR1", "box"]).refused(&["box", "not running"]);
@@ -143,7 +143,7 @@ fn a_run_can_be_controlled(sandbox: &mut Sandbox) {
     assert_eq!(sandbox.holm(&["ls", "--json"]).ok().json(), serde_json::json!([]));
 }
 
-fn its_name_follows_the_settings(sandbox: &mut Sandbox) {
+fn the_host_name_follows_the_settings(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let name = |sandbox: &Sandbox| exec(sandbox, "box", "cat /etc/hostname").ok().stdout;
     assert_eq!(name(sandbox), "box\n");
@@ -256,13 +256,13 @@ fn is_not_in_the_hosts_mounts(sandbox: &mut Sandbox) {
 fn refusals_name_the_guest(sandbox: &mut Sandbox) {
     sandbox.holm(&["start", "nobody"]).refused(&["nobody"]);
     sandbox.holm(&["stop", "nobody"]).refused(&["nobody"]);
-    sandbox.holm(&["create", "../up", "--base", "busybox"]).turned_down(&["../up"]);
+    sandbox.holm(&["create", "../up", "--base", "busybox"]).rejected(&["../up"]);
     sandbox.holm(&["create", "box", "--base", "nothing"]).refused(&["nothing"]);
     sandbox.holm(&["create", "box", "--base", "busybox"]).ok();
     sandbox.holm(&["create", "box", "--base", "busybox"]).refused(&["box"]);
     sandbox
         .holm(&["create", "two", "--base", "busybox", "--set", "memory.limt=1G"])
-        .turned_down(&["memory.limit"]);
+        .rejected(&["memory.limit"]);
     sandbox.holm(&["rm", "box"]).ok();
 }
 
@@ -344,7 +344,7 @@ fn inherits_nothing_from_its_starter(sandbox: &mut Sandbox) {
 }
 
 /// Until init has its own mount namespace it shares the launcher's, with the host's root.
-fn exec_waits_outside_until_the_mounts_are_the_guests(sandbox: &mut Sandbox) {
+fn exec_waits_until_the_mounts_are_complete(sandbox: &mut Sandbox) {
     let args = ["create", "g", "--base", "busybox", "--net", "none", "--", "/bin/sleep", "1000"];
     sandbox.holm(&args).ok();
     let mut command = sandbox.command_with_fault("HOLM_STOP_AT", "root");
@@ -357,8 +357,8 @@ fn exec_waits_outside_until_the_mounts_are_the_guests(sandbox: &mut Sandbox) {
         process.contains(") T ").then_some(launcher)
     });
     let outcome = sandbox.holm(&["exec", "g", "--cwd", "/etc", "--", "/bin/ls", "/"]);
-    let go_on = std::process::Command::new("kill").args(["-CONT", &launcher.to_string()]).status();
-    assert!(go_on.is_ok_and(|status| status.success()), "{launcher} goes on");
+    let resume = std::process::Command::new("kill").args(["-CONT", &launcher.to_string()]).status();
+    assert!(resume.is_ok_and(|status| status.success()), "{launcher} goes on");
     assert!(start.wait().expect("our child").success(), "the start goes well");
     outcome.refused(&["namespaces", "is being started", "try again"]);
     sandbox.holm(&["exec", "g", "--", "/bin/true"]).ok();

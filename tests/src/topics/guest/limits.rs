@@ -127,7 +127,7 @@ fn what_cannot_be_is_refused(sandbox: &mut Sandbox) {
         ("cpu.set=4000-5000", "cpu"),
         ("pids.limit=-1", "pids.limit"),
     ] {
-        sandbox.holm(&[&create[..], &[setting]].concat()).turned_down(&[words]);
+        sandbox.holm(&[&create[..], &[setting]].concat()).rejected(&[words]);
     }
     assert_eq!(sandbox.holm(&["ls", "-q"]).ok().stdout, "", "nothing was made");
 }

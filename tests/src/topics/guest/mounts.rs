@@ -166,7 +166,7 @@ fn devices_are_given_by_name(sandbox: &mut Sandbox) {
     ] {
         let setting = format!("devices={device}");
         let run = ["run", "--base", "busybox", "--net", "none", "--set", &setting, "--", "true"];
-        sandbox.holm(&run).turned_down(&[words]);
+        sandbox.holm(&run).rejected(&[words]);
     }
     remove(sandbox, "box");
 }

@@ -12,12 +12,12 @@ use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(resource_limits_hold).bases(&["busybox"]),
-    test!(init_is_asked_by_the_signal_it_wants).bases(&["busybox"]),
+    test!(init_is_asked_by_its_stop_signal).bases(&["busybox"]),
     test!(a_protected_guest_is_not_removed).bases(&["busybox"]),
     test!(nesting_gives_ids_for_containers).bases(&["debian13"]),
-    test!(a_guest_on_the_hosts_network_has_it_and_no_say).bases(&["busybox"]),
+    test!(a_guest_on_the_hosts_network_cannot_change_it).bases(&["busybox"]),
     test!(a_guest_has_the_addresses_it_is_given).bases(&["busybox"]),
-    test!(userfaultfd_is_there_when_asked_for).bases(&["busybox"]),
+    test!(userfaultfd_needs_its_key).bases(&["busybox"]),
 ];
 
 fn resource_limits_hold(sandbox: &mut Sandbox) {
@@ -56,14 +56,14 @@ fn resource_limits_hold(sandbox: &mut Sandbox) {
         ("rlimits.nofiles=5", ["nofiles", "nofile"]),
         ("rlimits.nofile=9:5", ["rlimits.nofile", "9"]),
     ] {
-        sandbox.holm(&[&create[..], &[setting]].concat()).turned_down(&words);
+        sandbox.holm(&[&create[..], &[setting]].concat()).rejected(&words);
     }
     let both = ["--set", "memory.lock=1M", "--set", "rlimits.memlock=1M"];
-    sandbox.holm(&[&create[..4], &both].concat()).turned_down(&["memory.lock", "rlimits.memlock"]);
+    sandbox.holm(&[&create[..4], &both].concat()).rejected(&["memory.lock", "rlimits.memlock"]);
 }
 
-fn init_is_asked_by_the_signal_it_wants(sandbox: &mut Sandbox) {
-    let script = "for s in TERM USR1 USR2; do trap \"echo told $s; exit 3\" $s; done; \
+fn init_is_asked_by_its_stop_signal(sandbox: &mut Sandbox) {
+    let script = "for s in TERM USR1 USR2; do trap \"echo printed $s; exit 3\" $s; done; \
                   echo up; while :; do sleep 0.1; done";
     let args =
         ["launch", "box", "--base", "busybox", "--net", "none", "--set", "stop.signal=SIGUSR1"];
@@ -78,13 +78,13 @@ fn init_is_asked_by_the_signal_it_wants(sandbox: &mut Sandbox) {
         assert_eq!(log.trim_end(), expected);
         assert_eq!(status(sandbox, "box")["last"]["ended"], "exited 3");
     };
-    stop("told USR1");
+    stop("printed USR1");
     sandbox.holm(&["set", "box", "stop.signal=12"]).ok();
     sandbox.holm(&["start", "box"]).ok();
-    stop("told USR2");
+    stop("printed USR2");
     sandbox.holm(&["unset", "box", "stop.signal"]).ok();
     sandbox.holm(&["start", "box"]).ok();
-    stop("told TERM");
+    stop("printed TERM");
     sandbox.holm(&["rm", "box"]).ok();
 }
 
@@ -162,7 +162,7 @@ fn get(address: SocketAddr) -> Option<String> {
     answer.contains("It works.").then_some(answer)
 }
 
-fn a_guest_on_the_hosts_network_has_it_and_no_say(sandbox: &mut Sandbox) {
+fn a_guest_on_the_hosts_network_cannot_change_it(sandbox: &mut Sandbox) {
     let port = free_port();
     let listen = format!("127.0.0.1:{port}");
     let words = ["launch", "box", "--base", "busybox", "--net", "host", "--"];
@@ -191,7 +191,7 @@ fn a_guest_on_the_hosts_network_has_it_and_no_say(sandbox: &mut Sandbox) {
     assert!(get(([127, 0, 0, 1], port).into()).is_none(), "it has ended");
     for setting in ["net.publish=8080:80", "net.address=198.18.0.7"] {
         let words = ["create", "box", "--base", "busybox", "--net", "host", "--set", setting];
-        sandbox.holm(&words).turned_down(&[&setting[..11], "net.mode"]);
+        sandbox.holm(&words).rejected(&[&setting[..11], "net.mode"]);
     }
 }
 
@@ -242,11 +242,11 @@ fn a_guest_has_the_addresses_it_is_given(sandbox: &mut Sandbox) {
     for address in ["198.18.0.7,198.18.0.8", "127.0.0.1", "198.18.0"] {
         let setting = format!("net.address={address}");
         let words = ["create", "box", "--base", "busybox", "--set", &setting];
-        sandbox.holm(&words).turned_down(&["net.address"]);
+        sandbox.holm(&words).rejected(&["net.address"]);
     }
 }
 
-fn userfaultfd_is_there_when_asked_for(sandbox: &mut Sandbox) {
+fn userfaultfd_needs_its_key(sandbox: &mut Sandbox) {
     let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
     let holes = |setting: &str| {
         let args =

@@ -11,9 +11,9 @@ use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(all_means_those_that_it_concerns).bases(&["busybox"]),
-    test!(all_are_also_those_of_run).bases(&["busybox"]),
-    test!(the_form_of_json_follows_the_question).bases(&["busybox"]),
+    test!(all_skips_guests_in_the_wanted_state).bases(&["busybox"]),
+    test!(all_includes_guests_of_run).bases(&["busybox"]),
+    test!(json_is_an_array_for_several).bases(&["busybox"]),
     test!(status_answers_for_each).bases(&["busybox"]),
 ];
 
@@ -22,12 +22,12 @@ const CREATE: [&str; 9] =
 
 /// The values of `key` in an array of guests, by name.
 fn each(outcome: &Outcome, key: &str) -> Vec<Value> {
-    let told = outcome.json();
-    let all = told.as_array().unwrap_or_else(|| panic!("no array\n{outcome}"));
+    let printed = outcome.json();
+    let all = printed.as_array().unwrap_or_else(|| panic!("no array\n{outcome}"));
     all.iter().map(|one| one[key].clone()).collect()
 }
 
-fn all_means_those_that_it_concerns(sandbox: &mut Sandbox) {
+fn all_skips_guests_in_the_wanted_state(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "on", &[]);
     sandbox.holm(&CREATE).ok();
     let state = |word: &str| {
@@ -51,7 +51,7 @@ fn all_means_those_that_it_concerns(sandbox: &mut Sandbox) {
 }
 
 /// Nothing runs after `holm stop --all`.
-fn all_are_also_those_of_run(sandbox: &mut Sandbox) {
+fn all_includes_guests_of_run(sandbox: &mut Sandbox) {
     let mut command = sandbox.command();
     command.args(["run", "--name", "once", "--base", "busybox", "--net", "none"]);
     command.args(["--", "sh", "-c", "echo here; sleep 1000"]).stdout(Stdio::piped());
@@ -61,8 +61,8 @@ fn all_are_also_those_of_run(sandbox: &mut Sandbox) {
     BufReader::new(output).read_line(&mut line).expect("its output can be read");
     assert_eq!(line, "here\n");
     sandbox.holm(&CREATE).ok();
-    let told = sandbox.holm(&["status", "--all", "--json"]).ok();
-    assert_eq!(each(&told, "name"), ["off", "once"]);
+    let printed = sandbox.holm(&["status", "--all", "--json"]).ok();
+    assert_eq!(each(&printed, "name"), ["off", "once"]);
     sandbox.holm(&["release"]).refused(&["another holm command"]);
     sandbox.holm(&["rm", "--all"]).ok();
     sandbox.holm(&["stop", "--all"]).ok();
@@ -70,18 +70,18 @@ fn all_are_also_those_of_run(sandbox: &mut Sandbox) {
     sandbox.holm(&["release"]).ok();
 }
 
-fn the_form_of_json_follows_the_question(sandbox: &mut Sandbox) {
+fn json_is_an_array_for_several(sandbox: &mut Sandbox) {
     sandbox.holm(&CREATE).ok();
     sandbox.holm(&["set", "off", "autostart=true"]).ok();
-    let told = |words: &[&str]| sandbox.holm(&[words, &["--json"]].concat()).ok().json();
-    assert_eq!(told(&["start", "off"]), json!({ "name": "off" }));
-    assert_eq!(told(&["freeze", "--all"]), json!([{ "name": "off" }]));
-    assert_eq!(told(&["thaw", "off", "off"]), json!([{ "name": "off" }]));
-    assert_eq!(told(&["stop", "--all"]), json!([{ "name": "off", "killed": false }]));
-    assert_eq!(told(&["start", "--autostart"]), json!([{ "name": "off" }]));
-    assert_eq!(told(&["start", "--autostart"]), json!([]), "it runs");
-    assert_eq!(told(&["rm", "--force", "off"]), json!({ "name": "off" }));
-    assert_eq!(told(&["stop", "--all"]), json!([]));
+    let printed = |words: &[&str]| sandbox.holm(&[words, &["--json"]].concat()).ok().json();
+    assert_eq!(printed(&["start", "off"]), json!({ "name": "off" }));
+    assert_eq!(printed(&["freeze", "--all"]), json!([{ "name": "off" }]));
+    assert_eq!(printed(&["thaw", "off", "off"]), json!([{ "name": "off" }]));
+    assert_eq!(printed(&["stop", "--all"]), json!([{ "name": "off", "killed": false }]));
+    assert_eq!(printed(&["start", "--autostart"]), json!([{ "name": "off" }]));
+    assert_eq!(printed(&["start", "--autostart"]), json!([]), "it runs");
+    assert_eq!(printed(&["rm", "--force", "off"]), json!({ "name": "off" }));
+    assert_eq!(printed(&["stop", "--all"]), json!([]));
 
     let places = [("one", "1"), ("two", "2")];
     for (name, place) in places {
@@ -101,12 +101,12 @@ fn the_form_of_json_follows_the_question(sandbox: &mut Sandbox) {
 fn status_answers_for_each(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "on", &[]);
     sandbox.holm(&CREATE).ok();
-    let told = sandbox.holm(&["status", "off", "nobody", "on", "--json"]);
-    assert_eq!(told.code(), 125, "{told}");
-    assert_eq!(each(&told, "name"), ["off", "nobody", "on"]);
-    let errors = each(&told, "error");
-    assert!(errors[1]["message"].as_str().is_some_and(|text| text.contains("nobody")), "{told}");
-    assert_eq!(each(&told, "status")[0], "stopped");
+    let printed = sandbox.holm(&["status", "off", "nobody", "on", "--json"]);
+    assert_eq!(printed.code(), 125, "{printed}");
+    assert_eq!(each(&printed, "name"), ["off", "nobody", "on"]);
+    let errors = each(&printed, "error");
+    assert!(errors[1]["message"].as_str().is_some_and(|text| text.contains("nobody")), "{printed}");
+    assert_eq!(each(&printed, "status")[0], "stopped");
     assert_eq!(each(&sandbox.holm(&["status", "--all", "--json"]).ok(), "name"), ["off", "on"]);
 
     let text = sandbox.holm(&["status", "nobody", "off", "on"]).refused(&["nobody"]).stdout;

@@ -10,11 +10,11 @@ use crate::terminal::Terminal;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(edit_checks_before_it_counts).bases(&["busybox"]),
-    test!(edit_offers_to_go_on).bases(&["busybox"]),
-    test!(inspect_tells_values_and_where_they_are_from).bases(&["busybox"]),
+    test!(edit_checks_before_it_saves).bases(&["busybox"]),
+    test!(edit_offers_to_edit_again).bases(&["busybox"]),
+    test!(inspect_shows_values_and_their_origin).bases(&["busybox"]),
     test!(a_renamed_guest_is_the_same).bases(&["busybox"]),
-    test!(run_keeps_what_it_is_told_to).bases(&["busybox"]),
+    test!(run_keep_leaves_the_guest).bases(&["busybox"]),
     test!(ssh_keys_come_from_files).bases(&["busybox"]),
     test!(a_kept_run_can_be_controlled).bases(&["busybox"]),
 ];
@@ -40,7 +40,7 @@ fn files(sandbox: &Sandbox) -> Vec<String> {
     names
 }
 
-fn edit_checks_before_it_counts(sandbox: &mut Sandbox) {
+fn edit_checks_before_it_saves(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let before = (settings(sandbox), files(sandbox));
     let edit = |script: &str| {
@@ -66,7 +66,7 @@ fn edit_checks_before_it_counts(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-fn edit_offers_to_go_on(sandbox: &mut Sandbox) {
+fn edit_offers_to_edit_again(sandbox: &mut Sandbox) {
     sandbox.holm(&["create", "box", "--base", "busybox"]).ok();
     // Wrong at first, right when called again.
     let script = "grep -q nonsense \"$1\" && sed -i '/nonsense/d; 1i protect = true' \"$1\" || echo nonsense >>\"$1\"";
@@ -86,22 +86,22 @@ fn edit_offers_to_go_on(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "box"]).ok();
 }
 
-fn inspect_tells_values_and_where_they_are_from(sandbox: &mut Sandbox) {
+fn inspect_shows_values_and_their_origin(sandbox: &mut Sandbox) {
     sandbox
         .holm(&["create", "box", "--base", "busybox", "--memory", "64M", "--set", "cpu.cap=0.25"])
         .ok();
-    let told = sandbox.holm(&["inspect", "box", "--json"]).ok().json();
-    assert_eq!(told["name"], "box");
-    let all = told["settings"].as_array().expect("a list");
+    let printed = sandbox.holm(&["inspect", "box", "--json"]).ok().json();
+    assert_eq!(printed["name"], "box");
+    let all = printed["settings"].as_array().expect("a list");
     let setting = |key: &str| all.iter().find(|s| s["key"] == key).unwrap_or(&Value::Null).clone();
     let line = |key: &str| {
         let text = settings(sandbox);
         text.lines().position(|line| line.starts_with(key)).map(|at| at + 1)
     };
     for (key, value) in [("base", "busybox".into()), ("memory.limit", Value::from(64 << 20))] {
-        let told = setting(key);
-        assert_eq!((&told["value"], &told["source"]), (&value, &"file".into()), "{told}");
-        assert_eq!(told["line"].as_u64(), line(key).map(|line| line as u64), "{told}");
+        let printed = setting(key);
+        assert_eq!((&printed["value"], &printed["source"]), (&value, &"file".into()), "{printed}");
+        assert_eq!(printed["line"].as_u64(), line(key).map(|line| line as u64), "{printed}");
     }
     assert_eq!(setting("memory.limit")["text"], "64M");
     let default = setting("pids.limit");
@@ -127,7 +127,7 @@ fn a_renamed_guest_is_the_same(sandbox: &mut Sandbox) {
     sandbox.holm(&["stop", "box"]).ok();
     sandbox.holm(&["create", "taken", "--base", "busybox"]).ok();
     sandbox.holm(&["rename", "box", "taken"]).refused(&["taken"]);
-    sandbox.holm(&["rename", "box", "../new"]).turned_down(&["../new"]);
+    sandbox.holm(&["rename", "box", "../new"]).rejected(&["../new"]);
     let stopped = status(sandbox, "box");
     sandbox.holm(&["rename", "box", "new"]).ok();
     assert_eq!(sandbox.holm(&["ls", "-q", "-a"]).ok().stdout, "new\ntaken\n");
@@ -147,7 +147,7 @@ fn a_renamed_guest_is_the_same(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "taken"]).ok();
 }
 
-fn run_keeps_what_it_is_told_to(sandbox: &mut Sandbox) {
+fn run_keep_leaves_the_guest(sandbox: &mut Sandbox) {
     let head = ["run", "--base", "busybox", "--net", "none", "--name", "box"];
     let script = "echo out; echo x >/root/file; exit 3";
     let words = [&head[..], &["--keep", "--", "sh", "-c", script]].concat();
@@ -187,8 +187,7 @@ fn ssh_keys_come_from_files(sandbox: &mut Sandbox) {
     let create =
         |keys: &str| sandbox.holm(&["create", "box", "--base", "busybox", "--ssh-key", keys]);
     create(&file("empty", "# none\n")).refused(&["empty", "no public key"]);
-    create(&file("private", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n"))
-        .turned_down(&["ssh.keys"]);
+    create(&file("private", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n")).rejected(&["ssh.keys"]);
     create("/no/such/file").refused(&["/no/such/file"]);
     assert_eq!(sandbox.holm(&["ls", "-q", "-a"]).ok().stdout, "", "nothing was made");
 }

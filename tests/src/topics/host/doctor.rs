@@ -9,10 +9,10 @@ use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(guests_can_run_here),
-    test!(each_probe_can_be_told_to_say_no),
+    test!(each_feature_can_be_made_to_appear_missing),
     test!(a_missing_feature_has_a_cost_and_a_remedy),
     test!(looks_at_the_features_that_are_named),
-    test!(a_root_on_tmpfs_is_no_place_for_guests),
+    test!(a_root_on_tmpfs_is_unsupported),
 ];
 
 pub fn features(json: &Value) -> Vec<Value> {
@@ -43,7 +43,7 @@ fn guests_can_run_here(sandbox: &mut Sandbox) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-fn each_probe_can_be_told_to_say_no(sandbox: &mut Sandbox) {
+fn each_feature_can_be_made_to_appear_missing(sandbox: &mut Sandbox) {
     let all = features(&sandbox.holm(&["doctor", "--json"]).ok().json());
     let names: Vec<&str> = all.iter().filter_map(|feature| feature["name"].as_str()).collect();
     assert!(names.len() > 20, "{names:?}");
@@ -87,7 +87,7 @@ fn looks_at_the_features_that_are_named(sandbox: &mut Sandbox) {
     assert!(outcome.stderr.contains("no feature \"erof\""), "{outcome}");
 }
 
-fn a_root_on_tmpfs_is_no_place_for_guests(sandbox: &mut Sandbox) {
+fn a_root_on_tmpfs_is_unsupported(sandbox: &mut Sandbox) {
     let outcome =
         sandbox.run(sandbox.command().env("HOLM_ROOT", "/dev/shm").args(["doctor", "--json"]));
     assert_eq!(outcome.code(), 1, "{outcome}");

@@ -10,9 +10,9 @@ use crate::traces::changes_nothing;
 
 pub const TESTS: &[Test] = &[
     test!(a_root_on_an_overlay),
-    test!(a_root_on_memory),
+    test!(a_root_on_tmpfs),
     test!(a_root_on_fat),
-    test!(a_guest_that_was_moved_there).bases(&["busybox"]),
+    test!(a_guest_moved_to_an_unsupported_root).bases(&["busybox"]),
 ];
 
 fn run(sandbox: &Sandbox, program: &str, args: &[&str]) {
@@ -58,7 +58,7 @@ fn a_root_on_an_overlay(sandbox: &mut Sandbox) {
     covered(sandbox, ["overlay", &options, "layers"], |sandbox| is_refused(sandbox, "overlay"));
 }
 
-fn a_root_on_memory(sandbox: &mut Sandbox) {
+fn a_root_on_tmpfs(sandbox: &mut Sandbox) {
     let mount = ["tmpfs", "size=16m,mode=700", "memory"];
     covered(sandbox, mount, |sandbox| is_refused(sandbox, "tmpfs"));
 }
@@ -78,7 +78,7 @@ fn a_root_on_fat(sandbox: &mut Sandbox) {
 
 /// The whole root is covered by an overlay of itself: the guest is unchanged, and starts when that
 /// is unmounted.
-fn a_guest_that_was_moved_there(sandbox: &mut Sandbox) {
+fn a_guest_moved_to_an_unsupported_root(sandbox: &mut Sandbox) {
     idle(sandbox, "create", "box");
     let place = format!("overlay at {}", sandbox.root().display());
     let root = sandbox.root().to_string_lossy().into_owned();

@@ -43,12 +43,12 @@ fn import_fake_systemd(sandbox: &Sandbox, script: &str) {
     sandbox.holm(&["create", "box", "--base", "odd", "--init", "system"]).ok();
 }
 
-/// `start` fails with `words` and leaves nothing, twice; then the guest can be removed.
+/// `start` fails with `message` and leaves nothing, twice; then the guest can be removed.
 #[track_caller]
-fn is_refused(sandbox: &mut Sandbox, words: &[&str]) {
+fn is_refused(sandbox: &mut Sandbox, message: &[&str]) {
     changes_nothing(sandbox, |sandbox| {
         for _ in 0..2 {
-            sandbox.holm(&["start", "box"]).refused(words);
+            sandbox.holm(&["start", "box"]).refused(message);
             assert_eq!(status(sandbox, "box")["status"], "stopped");
         }
     });
@@ -72,7 +72,7 @@ fn an_init_of_another_machine(sandbox: &mut Sandbox) {
 
 fn an_init_that_the_guest_has_broken(sandbox: &mut Sandbox) {
     import(sandbox, Some(b"#!/bin/sh\nexec sleep 100000\n"));
-    for (script, words) in [
+    for (script, message) in [
         ("rm /sbin/init", ["guest box", "/sbin/init", "is not in the guest"]),
         ("chmod 0 /sbin/init", ["guest box", "/sbin/init", "not executable"]),
         ("ln -sf init /sbin/init", ["guest box", "/sbin/init", "ymbolic link"]),
@@ -82,7 +82,7 @@ fn an_init_that_the_guest_has_broken(sandbox: &mut Sandbox) {
         exec(sandbox, "box", &format!("B=/bin/busybox; $B {}", first(script))).ok();
         sandbox.holm(&["kill", "box"]).ok();
         changes_nothing(sandbox, |sandbox| {
-            sandbox.holm(&["start", "box"]).refused(&words);
+            sandbox.holm(&["start", "box"]).refused(&message);
         });
         sandbox.holm(&["rm", "box"]).ok();
         sandbox.holm(&["create", "box", "--base", "odd", "--init", "system"]).ok();
@@ -128,7 +128,7 @@ fn an_init_that_dies_before_its_monitor_watches(sandbox: &mut Sandbox) {
             let there = sandbox.belongings(sandbox.instance());
             (!there.iter().any(|item| item.starts_with(&link))).then_some(())
         });
-        let (started, said) = start.go_on(sandbox);
+        let (started, said) = start.resume(sandbox);
         assert!(started.success(), "{said}");
         sandbox.wait_for("its end is noted", || {
             (status(sandbox, "box")["last"]["ended"] == "exited 3").then_some(())
@@ -163,7 +163,7 @@ fn a_first_process_that_is_killed_before_init_runs(sandbox: &mut Sandbox) {
         for step in ["id-maps", "files", "wait-for-init", "pivot", "socket"] {
             let mut start = Stopped::new(sandbox, &["start", "box"], step);
             kill_hard(sandbox, start.child());
-            let (ended, said) = start.go_on(sandbox);
+            let (ended, said) = start.resume(sandbox);
             assert_eq!(ended.code(), Some(125), "{step}: {said}");
             assert!(said.contains("was killed before init ran"), "{step}: {said}");
         }
@@ -174,8 +174,9 @@ fn a_first_process_that_is_killed_before_init_runs(sandbox: &mut Sandbox) {
 fn an_init_that_never_gets_ready(sandbox: &mut Sandbox) {
     import_fake_systemd(sandbox, "#!/bin/sh\nexec sleep 100000\n");
     changes_nothing(sandbox, |sandbox| {
-        let words = ["guest box", "was not ready", "within 1 s", "runs on", "holm logs box"];
-        sandbox.holm(&["start", "box", "--wait=1s"]).refused(&words);
+        let message =
+            ["guest box", "was not ready", "within 1 s", "keeps running", "holm logs box"];
+        sandbox.holm(&["start", "box", "--wait=1s"]).refused(&message);
         assert_eq!(status(sandbox, "box")["status"], "running");
         exec(sandbox, "box", "exit 0").ok();
         sandbox.holm(&["kill", "box"]).ok();

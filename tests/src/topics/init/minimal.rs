@@ -56,13 +56,13 @@ fn restarts_services_and_stops_them(sandbox: &mut Sandbox) {
 }
 
 fn says_why_a_command_cannot_run(sandbox: &mut Sandbox) {
-    for (program, status, words) in [
+    for (program, status, message) in [
         ("/nowhere", 127, "holm-init: /nowhere: not found"),
         ("/etc/passwd", 126, "holm-init: /etc/passwd: not permitted to execute it"),
     ] {
         let outcome = sandbox.holm(&["run", "--base", "busybox", "--net", "none", "--", program]);
         assert_eq!(outcome.code(), status, "{outcome}");
-        assert!(outcome.stderr.contains(words), "{outcome}");
+        assert!(outcome.stderr.contains(message), "{outcome}");
     }
 }
 

@@ -76,7 +76,7 @@ fn wait_until_up(sandbox: &Sandbox) {
 
 /// Reboots and powers off by itself, and ends when it is asked.
 fn lives(sandbox: &Sandbox) {
-    let exec = |words: &[&str]| sandbox.holm(&[&["exec", "g", "--"], words].concat());
+    let exec = |args: &[&str]| sandbox.holm(&[&["exec", "g", "--"], args].concat());
     let status = || sandbox.holm(&["status", "g"]).ok().stdout;
     exec(&["touch", "/run/lost", "/root/kept"]).ok();
     exec(&["reboot"]);
@@ -134,10 +134,10 @@ fn one_that_has_just_started_can_be_stopped(sandbox: &mut Sandbox) {
 }
 
 fn wait_ends_if_init_reports_no_readiness(sandbox: &mut Sandbox) {
-    let told = sandbox.holm(&["launch", "g", "--base", "debian13-sysvinit", "--wait"]).ok();
-    assert_eq!(told.stdout, "g runs; its init never says when all is up\n");
-    let told = sandbox.holm(&["restart", "g", "--wait", "--json"]).ok().json();
-    assert_eq!(told["ready"], false, "{told}");
+    let printed = sandbox.holm(&["launch", "g", "--base", "debian13-sysvinit", "--wait"]).ok();
+    assert_eq!(printed.stdout, "g runs; its init never says when all is up\n");
+    let printed = sandbox.holm(&["restart", "g", "--wait", "--json"]).ok().json();
+    assert_eq!(printed["ready"], false, "{printed}");
     let status = sandbox.holm(&["status", "g", "--json"]).ok().json();
     assert_eq!(status["status"], "running", "and is not called ready");
     sandbox.holm(&["rm", "--force", "g"]).ok();

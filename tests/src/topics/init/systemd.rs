@@ -25,8 +25,8 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// Runs a command in guest `g`.
-fn exec(sandbox: &Sandbox, words: &[&str]) -> Outcome {
-    sandbox.holm(&[&["exec", "g", "--"], words].concat())
+fn exec(sandbox: &Sandbox, args: &[&str]) -> Outcome {
+    sandbox.holm(&[&["exec", "g", "--"], args].concat())
 }
 
 fn shell(sandbox: &Sandbox, script: &str) -> Outcome {
@@ -114,9 +114,9 @@ fn boot(sandbox: &Sandbox) -> Option<String> {
 fn reboots_and_powers_off_from_inside(sandbox: &mut Sandbox) {
     launch(sandbox, "debian13", &[]);
     shell(sandbox, "touch /root/kept /run/lost").ok();
-    for words in [["systemctl", "reboot"].as_slice(), &["shutdown", "-r", "now"]] {
+    for args in [["systemctl", "reboot"].as_slice(), &["shutdown", "-r", "now"]] {
         let before = boot(sandbox).expect("the guest runs");
-        exec(sandbox, words);
+        exec(sandbox, args);
         sandbox
             .wait_for("the guest has booted again", || boot(sandbox).filter(|now| *now != before));
         wait_until_up(sandbox);
@@ -238,13 +238,13 @@ fn sandboxes(sandbox: &mut Sandbox, base: &str) {
 /// Runs `script` in a transient unit with `properties`; both outputs come on stdout.
 fn unit(sandbox: &Sandbox, properties: &str, script: &str) -> Outcome {
     let script = format!("{script}; true");
-    let mut words = vec!["systemd-run", "--quiet", "--wait", "--collect", "--pipe"];
+    let mut args = vec!["systemd-run", "--quiet", "--wait", "--collect", "--pipe"];
     for property in properties.split_whitespace() {
-        words.extend(["-p", property]);
+        args.extend(["-p", property]);
     }
     let inner = format!("({script}) 2>&1");
-    words.extend(["sh", "-c", &inner]);
-    exec(sandbox, &words)
+    args.extend(["sh", "-c", &inner]);
+    exec(sandbox, &args)
 }
 
 fn guests_keep_their_identity(sandbox: &mut Sandbox) {

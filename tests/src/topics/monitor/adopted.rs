@@ -14,7 +14,7 @@ use crate::source::{fake_systemd, system};
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(a_console_behind_a_filesystem_that_never_answers),
+    test!(a_console_on_a_filesystem_that_hangs),
     test!(restart_always).bases(&["busybox"]),
     test!(restart_on_failure).bases(&["busybox"]),
     test!(restart_no).bases(&["busybox"]),
@@ -52,14 +52,14 @@ fn launch_system(sandbox: &Sandbox, init: &str) {
     sandbox.holm(&["base", "import", "own", &source]).ok();
     let devices = "devices=[\"/dev/fuse\"]";
     let probe = format!("{}:/probe:ro", sandbox.probe_directory().display());
-    let words =
+    let args =
         ["--base", "own", "--init", "system", "--net", "none", "--set", devices, "-v", &probe];
-    sandbox.holm(&[&["launch", "box"][..], &words].concat()).ok();
+    sandbox.holm(&[&["launch", "box"][..], &args].concat()).ok();
 }
 
 /// FUSE keeps host processes away from a guest's server, but an overlay asks it with its mounter's
 /// credentials.
-fn a_console_behind_a_filesystem_that_never_answers(sandbox: &mut Sandbox) {
+fn a_console_on_a_filesystem_that_hangs(sandbox: &mut Sandbox) {
     launch_system(sandbox, "#!/bin/sh\nexec sleep 100000\n");
     let script = "exec 3<>/dev/fuse; mkdir -p /tmp/served /tmp/empty; \
         mount -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 none /tmp/served || exit; \
@@ -84,8 +84,8 @@ fn a_console_behind_a_filesystem_that_never_answers(sandbox: &mut Sandbox) {
 fn launch_ending(sandbox: &Sandbox, policy: &str, code: u8) {
     let script = format!("while [ ! -e /end ]; do sleep 0.05; done; rm /end; exit {code}");
     let policy = format!("restart={policy}");
-    let words = ["--base", "busybox", "--net", "none", "--set", &policy, "--", "sh", "-c", &script];
-    sandbox.holm(&[&["launch", "box"][..], &words].concat()).ok();
+    let args = ["--base", "busybox", "--net", "none", "--set", &policy, "--", "sh", "-c", &script];
+    sandbox.holm(&[&["launch", "box"][..], &args].concat()).ok();
 }
 
 /// Lets init end; returns the recorded end: the kernel may not tell the exit status to others than
@@ -129,9 +129,10 @@ fn restart_always(sandbox: &mut Sandbox) {
     adopt(sandbox);
     let ended = end(sandbox, 0);
     is_started_again(sandbox, first);
-    let told = sandbox.holm(&["status", "box"]).ok();
-    let words = if ended.starts_with("unknown") { "status unknown" } else { "another cannot tell" };
-    assert!(told.stdout.contains(words), "{told}");
+    let printed = sandbox.holm(&["status", "box"]).ok();
+    let expected =
+        if ended.starts_with("unknown") { "status unknown" } else { "another cannot tell" };
+    assert!(printed.stdout.contains(expected), "{printed}");
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }
 
@@ -171,20 +172,21 @@ fn readiness_is_unknown_without_a_monitor(sandbox: &mut Sandbox) {
     command.args(["start", "--wait=1h", "box"]).stdin(Stdio::null()).stdout(Stdio::null());
     let mut waiting = Background(command.stderr(Stdio::piped()).spawn().expect("holm runs"));
     sandbox.wait_for("init runs", || exec(sandbox, "box", "true").status.success().then_some(()));
-    let unknown = |sandbox: &Sandbox| status(sandbox, "box")["unheard"].as_bool().expect("a word");
-    assert!(!unknown(sandbox), "its monitor hears it");
+    let unknown =
+        |sandbox: &Sandbox| status(sandbox, "box")["unheard"].as_bool().expect("a boolean");
+    assert!(!unknown(sandbox), "its monitor receives it");
     adopt(sandbox);
     let ended = sandbox.wait_for("--wait ends", || waiting.0.try_wait().expect("our child"));
-    let mut told = String::new();
+    let mut printed = String::new();
     let stderr = waiting.0.stderr.take().expect("piped");
-    std::io::Read::read_to_string(&mut { stderr }, &mut told).expect("text");
-    assert_eq!(ended.code(), Some(125), "{told}");
-    for word in ["not known whether guest box is ready", "keeps running", "holm restart box"] {
-        assert!(told.contains(word), "{told}");
+    std::io::Read::read_to_string(&mut { stderr }, &mut printed).expect("text");
+    assert_eq!(ended.code(), Some(125), "{printed}");
+    for part in ["not known whether guest box is ready", "keeps running", "holm restart box"] {
+        assert!(printed.contains(part), "{printed}");
     }
     assert!(unknown(sandbox));
-    let told = sandbox.holm(&["status", "box"]).ok();
-    assert!(told.stdout.contains("not known: its monitor died"), "{told}");
+    let printed = sandbox.holm(&["status", "box"]).ok();
+    assert!(printed.stdout.contains("not known: its monitor died"), "{printed}");
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }
 
@@ -250,11 +252,11 @@ fn a_new_monitor_is_reported_once(sandbox: &mut Sandbox) {
         &["start", "box", "--json"],
         &["freeze", "box", "--json"],
     ];
-    for words in commands {
+    for args in commands {
         kill_hard(sandbox, process_of(&status(sandbox, "box"), "monitor"));
-        let told = sandbox.holm(words);
-        assert_eq!(told.stderr, sentence("box"), "{told}");
-        assert!(!told.json().is_null(), "{told}");
+        let printed = sandbox.holm(args);
+        assert_eq!(printed.stderr, sentence("box"), "{printed}");
+        assert!(!printed.json().is_null(), "{printed}");
         let again = sandbox.holm(&["status", "box"]).ok();
         assert_eq!(again.stderr, "", "it is said once\n{again}");
         assert!(again.stdout.contains("put in the place of one that died"), "{again}");
@@ -262,11 +264,11 @@ fn a_new_monitor_is_reported_once(sandbox: &mut Sandbox) {
     for name in names {
         kill_hard(sandbox, process_of(&status(sandbox, name), "monitor"));
     }
-    let told = sandbox.holm(&["thaw", "--all"]).ok();
-    let mut lines: Vec<&str> = told.stderr.split_inclusive('\n').collect();
+    let printed = sandbox.holm(&["thaw", "--all"]).ok();
+    let mut lines: Vec<&str> = printed.stderr.split_inclusive('\n').collect();
     lines.sort_unstable();
-    assert_eq!(lines, names.map(sentence), "{told}");
-    assert_eq!(told.stdout, "", "{told}");
+    assert_eq!(lines, names.map(sentence), "{printed}");
+    assert_eq!(printed.stdout, "", "{printed}");
     for name in names {
         remove(sandbox, name);
     }

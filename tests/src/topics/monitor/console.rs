@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 pub const TESTS: &[Test] = &[
     test!(a_console_has_many_readers_and_takes_keys).bases(&["busybox"]),
-    test!(a_guest_commands_no_terminal_that_looks_at_it).bases(&["busybox"]),
+    test!(a_guest_cannot_control_a_terminal_that_shows_it).bases(&["busybox"]),
     test!(a_terminal_is_the_guests_own).bases(&["busybox"]),
 ];
 
@@ -53,7 +53,7 @@ fn a_console_has_many_readers_and_takes_keys(sandbox: &mut Sandbox) {
     sandbox.holm(&["kill", "g"]).ok();
 }
 
-fn a_guest_commands_no_terminal_that_looks_at_it(sandbox: &mut Sandbox) {
+fn a_guest_cannot_control_a_terminal_that_shows_it(sandbox: &mut Sandbox) {
     let script =
         r"printf 'begin \033[31mred\033[0m \033]0;title\007 \033[6n \233 end\n'; sleep 1000";
     launch(sandbox, &[], script);

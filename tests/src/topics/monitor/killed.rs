@@ -16,8 +16,8 @@ use crate::traces::settled;
 
 pub const TESTS: &[Test] = &[
     test!(before_it_records_the_end).bases(&["busybox"]),
-    test!(before_the_whole_program_has_begun).bases(&["busybox"]),
-    test!(a_whole_program_that_is_gone).bases(&["busybox"]),
+    test!(before_monitor_ended_runs).bases(&["busybox"]),
+    test!(the_holm_program_is_gone).bases(&["busybox"]),
     test!(at_each_step_of_the_end).bases(&["busybox"]),
     test!(at_each_step_of_the_start_that_follows).bases(&["busybox"]),
     test!(a_repair_killed_at_each_step).bases(&["busybox"]),
@@ -82,7 +82,7 @@ fn start_by_copy(sandbox: &Sandbox) -> std::path::PathBuf {
 }
 
 /// Between the end of the small monitor program and the start of `holm monitor-ended`.
-fn before_the_whole_program_has_begun(sandbox: &mut Sandbox) {
+fn before_monitor_ended_runs(sandbox: &mut Sandbox) {
     create(sandbox);
     let before = settled(sandbox);
     let copy = start_by_copy(sandbox);
@@ -99,7 +99,7 @@ fn before_the_whole_program_has_begun(sandbox: &mut Sandbox) {
 }
 
 /// As during an upgrade: there is no `holm monitor-ended` to execute.
-fn a_whole_program_that_is_gone(sandbox: &mut Sandbox) {
+fn the_holm_program_is_gone(sandbox: &mut Sandbox) {
     create(sandbox);
     let before = settled(sandbox);
     let copy = start_by_copy(sandbox);

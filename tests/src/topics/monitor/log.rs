@@ -7,12 +7,12 @@ use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(a_log_is_bounded_and_turned).bases(&["busybox"]),
-    test!(a_log_that_could_not_be_written_goes_on).bases(&["busybox"]),
+    test!(a_log_is_bounded_and_rotated).bases(&["busybox"]),
+    test!(logging_continues_after_an_error).bases(&["busybox"]),
     test!(a_log_is_followed_until_the_guest_has_ended).bases(&["busybox"]),
 ];
 
-fn a_log_is_bounded_and_turned(sandbox: &mut Sandbox) {
+fn a_log_is_bounded_and_rotated(sandbox: &mut Sandbox) {
     launch(sandbox, &[], "seq 600000; echo the end; sleep 1000");
     sandbox.wait_for("the end", || {
         sandbox.holm(&["logs", "-n", "1", "g"]).stdout.starts_with("the end").then_some(())
@@ -30,7 +30,7 @@ fn a_log_is_bounded_and_turned(sandbox: &mut Sandbox) {
 }
 
 /// A directory in its place cannot be opened, like a new file on a full disk.
-fn a_log_that_could_not_be_written_goes_on(sandbox: &mut Sandbox) {
+fn logging_continues_after_an_error(sandbox: &mut Sandbox) {
     let args = ["create", "g", "--base", "busybox", "--net", "none", "--", "sh", "-c", COUNT];
     sandbox.holm(&args).ok();
     let log = sandbox.root().join("guests/g/log");

@@ -13,9 +13,9 @@ use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(the_monitors).bases(&["busybox"]),
-    test!(the_inits).bases(&["busybox"]),
-    test!(of_one_who_was_to_start_it_again).bases(&["busybox"]),
+    test!(of_a_monitor).bases(&["busybox"]),
+    test!(of_init).bases(&["busybox"]),
+    test!(of_a_monitor_with_a_pending_restart).bases(&["busybox"]),
 ];
 
 /// A process of the host that looks like the guest's monitor but is not.
@@ -61,7 +61,7 @@ fn kill_monitor(sandbox: &Sandbox) {
     sandbox.wait_for("the monitor is reaped", || test_kill_process(monitor).err().map(drop));
 }
 
-fn the_monitors(sandbox: &mut Sandbox) {
+fn of_a_monitor(sandbox: &mut Sandbox) {
     idle(sandbox, "launch", "box");
     let mut other = Bystander::new();
     kill_monitor(sandbox);
@@ -79,7 +79,7 @@ fn the_monitors(sandbox: &mut Sandbox) {
     other.is_unharmed();
 }
 
-fn the_inits(sandbox: &mut Sandbox) {
+fn of_init(sandbox: &mut Sandbox) {
     idle(sandbox, "launch", "box");
     let mut other = Bystander::new();
     kill_monitor(sandbox);
@@ -95,7 +95,7 @@ fn the_inits(sandbox: &mut Sandbox) {
 }
 
 /// A pending restart is on the disk, and may be read after the host has rebooted.
-fn of_one_who_was_to_start_it_again(sandbox: &mut Sandbox) {
+fn of_a_monitor_with_a_pending_restart(sandbox: &mut Sandbox) {
     idle(sandbox, "launch", "box");
     sandbox.holm(&["stop", "box"]).ok();
     let mut other = Bystander::new();

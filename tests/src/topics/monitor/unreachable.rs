@@ -9,7 +9,7 @@ use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(a_wiped_run_directory_loses_no_guest).bases(&["busybox"]),
-    test!(a_wiped_run_directory_gives_no_number_away).bases(&["busybox"]),
+    test!(a_wiped_run_directory_keeps_instance_numbers).bases(&["busybox"]),
     test!(a_guest_with_an_unreadable_run_record_can_be_killed).bases(&["busybox"]),
 ];
 
@@ -25,7 +25,7 @@ fn a_wiped_run_directory_loses_no_guest(sandbox: &mut Sandbox) {
 }
 
 /// Another root must not get the number, and with it the guests.
-fn a_wiped_run_directory_gives_no_number_away(sandbox: &mut Sandbox) {
+fn a_wiped_run_directory_keeps_instance_numbers(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let number = sandbox.instance().expect("the root is in use");
     let kept = std::fs::metadata(sandbox.root().join("instance")).expect("a file").ino();

@@ -15,14 +15,18 @@ const SLOW: &str =
     "an emulated machine takes minutes for each systemd guest, and what differs is in the guest";
 
 pub const TESTS: &[Test] = &[
-    test!(networkd_keeps_what_is_there).bases(&["debian13"]).slow_in(&[Lane::Vm], SLOW),
-    test!(networkd_may_ask).bases(&["debian13"]).slow_in(&[Lane::Vm], SLOW),
-    test!(ifupdown_keeps_what_is_there).bases(&["debian13-ifupdown"]).slow_in(&[Lane::Vm], SLOW),
-    test!(ifupdown_may_ask).bases(&["debian13-ifupdown"]).slow_in(&[Lane::Vm], SLOW),
-    test!(networkmanager_keeps_what_is_there)
+    test!(networkd_keeps_the_configuration).bases(&["debian13"]).slow_in(&[Lane::Vm], SLOW),
+    test!(networkd_can_ask_the_responder).bases(&["debian13"]).slow_in(&[Lane::Vm], SLOW),
+    test!(ifupdown_keeps_the_configuration)
+        .bases(&["debian13-ifupdown"])
+        .slow_in(&[Lane::Vm], SLOW),
+    test!(ifupdown_can_ask_the_responder).bases(&["debian13-ifupdown"]).slow_in(&[Lane::Vm], SLOW),
+    test!(networkmanager_keeps_the_configuration)
         .bases(&["debian13-networkmanager"])
         .slow_in(&[Lane::Vm], SLOW),
-    test!(networkmanager_may_ask).bases(&["debian13-networkmanager"]).slow_in(&[Lane::Vm], SLOW),
+    test!(networkmanager_can_ask_the_responder)
+        .bases(&["debian13-networkmanager"])
+        .slow_in(&[Lane::Vm], SLOW),
 ];
 
 const SERVERS: [&str; 2] = ["192.0.2.53", "2001:db8::53"];
@@ -46,7 +50,7 @@ fn is_as_decided(sandbox: &Sandbox) {
     let status: Value = sandbox.holm(&["status", "g", "--json"]).ok().json();
     let address = |key: &str| status["state"]["net"][key].as_str().expect("an address").to_owned();
     let (v4, v6) = (address("guest_v4"), address("guest_v6"));
-    let is_one_line = |text: &str, word: &str| text.lines().count() == 1 && text.contains(word);
+    let is_one_line = |text: &str, part: &str| text.lines().count() == 1 && text.contains(part);
     settles(sandbox, "ip -4 -o address show dev eth0", |text| {
         is_one_line(text, &format!(" {v4}/32 "))
     });
@@ -76,7 +80,7 @@ fn answers(address: IpAddr) -> bool {
 const WAIT_ONLINE: &str =
     "/usr/lib/systemd/systemd-networkd-wait-online --interface=eth0 --timeout=20";
 
-fn networkd_keeps_what_is_there(sandbox: &mut Sandbox) {
+fn networkd_keeps_the_configuration(sandbox: &mut Sandbox) {
     launch(sandbox, "debian13");
     shell(sandbox, "systemctl enable systemd-networkd");
     sandbox.holm(&["restart", "--wait", "g"]).ok();
@@ -87,7 +91,7 @@ fn networkd_keeps_what_is_there(sandbox: &mut Sandbox) {
     is_as_decided(sandbox);
 }
 
-fn networkd_may_ask(sandbox: &mut Sandbox) {
+fn networkd_can_ask_the_responder(sandbox: &mut Sandbox) {
     launch(sandbox, "debian13");
     shell(
         sandbox,
@@ -101,14 +105,14 @@ fn networkd_may_ask(sandbox: &mut Sandbox) {
     is_as_decided(sandbox);
 }
 
-fn ifupdown_keeps_what_is_there(sandbox: &mut Sandbox) {
+fn ifupdown_keeps_the_configuration(sandbox: &mut Sandbox) {
     launch(sandbox, "debian13-ifupdown");
     shell(sandbox, "systemctl is-active networking");
     is_as_decided(sandbox);
 }
 
 /// By dhcpcd, which asks for all of it: DHCP, router solicitation, `DHCPv6`.
-fn ifupdown_may_ask(sandbox: &mut Sandbox) {
+fn ifupdown_can_ask_the_responder(sandbox: &mut Sandbox) {
     launch(sandbox, "debian13-ifupdown");
     let script = "printf 'auto eth0\niface eth0 inet dhcp\n' >/etc/network/interfaces.d/eth0";
     shell(sandbox, script);
@@ -121,7 +125,7 @@ fn ifupdown_may_ask(sandbox: &mut Sandbox) {
     is_as_decided(sandbox);
 }
 
-fn networkmanager_keeps_what_is_there(sandbox: &mut Sandbox) {
+fn networkmanager_keeps_the_configuration(sandbox: &mut Sandbox) {
     launch(sandbox, "debian13-networkmanager");
     shell(sandbox, "nm-online -s -q -t 20");
     let state = shell(sandbox, "nmcli -g GENERAL.STATE device show eth0");
@@ -129,7 +133,7 @@ fn networkmanager_keeps_what_is_there(sandbox: &mut Sandbox) {
     is_as_decided(sandbox);
 }
 
-fn networkmanager_may_ask(sandbox: &mut Sandbox) {
+fn networkmanager_can_ask_the_responder(sandbox: &mut Sandbox) {
     launch(sandbox, "debian13-networkmanager");
     shell(sandbox, "nm-online -s -q -t 20 && nmcli connection up 'Wired connection 1'");
     settles(sandbox, "ip route show default", |text| text.contains("proto dhcp"));

@@ -9,17 +9,17 @@ use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(a_guest_talks_to_its_host_to_others_and_outside),
+    test!(a_guest_reaches_its_host_others_and_outside),
     test!(guests_without_peers_are_isolated),
     test!(other_instances_are_other_guests),
-    test!(guests_cannot_borrow_addresses),
+    test!(guests_cannot_spoof_addresses),
     test!(two_guests_at_one_address_are_refused),
     test!(loopback_services_of_the_host_stay_private),
     test!(a_loopback_resolver_of_the_host_is_reached),
-    test!(nobody_outside_reaches_a_guest_unasked),
+    test!(unsolicited_packets_from_outside_are_dropped),
 ];
 
-fn a_guest_talks_to_its_host_to_others_and_outside(_: &mut Sandbox) {
+fn a_guest_reaches_its_host_others_and_outside(_: &mut Sandbox) {
     let topology = Topology::new();
     let (one, two) = (topology.guest(1, 1, &Net::default()), topology.guest(1, 2, &Net::default()));
     let _servers = [
@@ -100,7 +100,7 @@ fn other_instances_are_other_guests(_: &mut Sandbox) {
     assert_eq!(topology.host.with(|| net::attached_contexts(2).unwrap()), [1]);
 }
 
-fn guests_cannot_borrow_addresses(_: &mut Sandbox) {
+fn guests_cannot_spoof_addresses(_: &mut Sandbox) {
     let topology = Topology::new();
     let (honest, liar) =
         (topology.guest(1, 1, &Net::default()), topology.guest(1, 2, &Net::default()));
@@ -182,7 +182,7 @@ fn a_loopback_resolver_of_the_host_is_reached(sandbox: &mut Sandbox) {
     assert_eq!(guest.netns.reaches("169.254.1.1:53"), local);
 }
 
-fn nobody_outside_reaches_a_guest_unasked(_: &mut Sandbox) {
+fn unsolicited_packets_from_outside_are_dropped(_: &mut Sandbox) {
     let topology = Topology::new();
     let hidden = topology.guest(1, 1, &Net::default());
     let address = vec!["203.0.113.9".parse().unwrap(), "2001:db8:9::9".parse().unwrap()];

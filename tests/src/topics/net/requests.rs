@@ -19,7 +19,7 @@ fn dhcp_is_answered(_: &mut Sandbox) {
     let responder = topology.host.with(|| net::responder(&guest.plan).unwrap().unwrap());
     let mut said = String::new();
     let questions = guest.answering(&responder, || {
-        // The script is run with "deconfig" and then "bound"; it prints what it was told.
+        // The script is run with "deconfig" and then "bound"; it prints what it was printed.
         said = guest
             .netns
             .sh("f=$(mktemp); trap 'rm -f $f' EXIT; printf '#!/bin/sh\nenv\n' >$f; chmod +x $f

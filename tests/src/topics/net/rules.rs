@@ -33,10 +33,10 @@ fn a_flushed_ruleset_is_restored_with_its_ports(_: &mut Sandbox) {
 /// say so.
 fn ls_and_status_restore_a_flushed_ruleset(sandbox: &mut Sandbox) {
     let topology = Topology::new();
-    let holm = |words: &[&str]| topology.host.with(|| sandbox.holm(words));
+    let holm = |args: &[&str]| topology.host.with(|| sandbox.holm(args));
     let launch = |name: &str, net: &str| {
-        let words = ["--base", "busybox", "--net", net, "--", "sleep", "100000"];
-        holm(&[&["launch", name][..], &words].concat()).ok();
+        let args = ["--base", "busybox", "--net", net, "--", "sleep", "100000"];
+        holm(&[&["launch", name][..], &args].concat()).ok();
     };
     launch("alone", "none");
     holm(&["ls"]).ok();
@@ -45,22 +45,22 @@ fn ls_and_status_restore_a_flushed_ruleset(sandbox: &mut Sandbox) {
     let rules = topology.host.sh("nft list ruleset");
     assert!(rules.contains("table inet holm-"), "{rules}");
     let said = "the ruleset had been flushed and was restored";
-    for (words, stderr) in [
+    for (args, stderr) in [
         (&["ls"][..], true),
         (&["ls", "-q"], true),
         (&["status", "web"], false),
         (&["status", "web", "--json"], false),
     ] {
         topology.host.sh("nft flush ruleset");
-        let told = holm(words).ok();
-        assert!(if stderr { &told.stderr } else { &told.stdout }.contains(said), "{told}");
-        assert_eq!(topology.host.sh("nft list ruleset"), rules, "{words:?}");
-        let told = holm(words).ok();
-        assert!(!told.stderr.contains(said) && !told.stdout.contains(said), "{told}");
+        let printed = holm(args).ok();
+        assert!(if stderr { &printed.stderr } else { &printed.stdout }.contains(said), "{printed}");
+        assert_eq!(topology.host.sh("nft list ruleset"), rules, "{args:?}");
+        let printed = holm(args).ok();
+        assert!(!printed.stderr.contains(said) && !printed.stdout.contains(said), "{printed}");
     }
     // Seen from another network namespace nothing is missing.
-    let told = topology.outside.with(|| sandbox.holm(&["ls"])).ok();
-    assert!(!told.stderr.contains("rules"), "{told}");
+    let printed = topology.outside.with(|| sandbox.holm(&["ls"])).ok();
+    assert!(!printed.stderr.contains("rules"), "{printed}");
     assert_eq!(topology.outside.sh("nft list tables"), "");
     // A guest without a network does not need the ruleset.
     holm(&["stop", "web"]).ok();

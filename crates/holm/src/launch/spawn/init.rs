@@ -29,7 +29,7 @@ pub struct Init {
     pub arch: Arch,
     /// What it may do.
     pub security: Security,
-    /// The kernel kills it when the launcher ends (PR_SET_PDEATHSIG).
+    /// The kernel kills it when the launcher ends (`PR_SET_PDEATHSIG`).
     pub dies_with_launcher: bool,
     /// Holm's minimal init runs without exec; `program` is not used.
     pub in_place: bool,

@@ -20,12 +20,7 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     let mine = format!("\"{}*\"", host_prefix(instance));
     let (v4, v6) = subnets(instance);
     let guests = format!("{{ {GROUP_PEERS}, {GROUP_ISOLATED} }}");
-    let dns = resolver.map_or(String::new(), |resolver| {
-        format!(
-            "iifname {mine} ip daddr {GATEWAY_V4} meta l4proto {{ tcp, udp }} th dport 53 \
-             dnat ip to {resolver}"
-        )
-    });
+    let dns = resolver.map_or(String::new(), |resolver| resolver_rule(&mine, resolver));
     format!(
         r#"
   map tcp_udp_4 {{ type inet_proto . inet_service : ipv4_addr . inet_service; }}
@@ -92,6 +87,15 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     drop
   }}
 "#
+    )
+}
+
+/// The rule that translates queries of guests, whose interfaces match `mine`, to the host's loopback
+/// resolver.
+fn resolver_rule(mine: &str, resolver: Ipv4Addr) -> String {
+    format!(
+        "iifname {mine} ip daddr {GATEWAY_V4} meta l4proto {{ tcp, udp }} th dport 53 \
+         dnat ip to {resolver}"
     )
 }
 
