@@ -55,7 +55,7 @@ impl Kind {
 
     /// The argv of process 1, which executes `init`.
     ///
-    /// A systemd guest makes its SSH host keys in a unit. sysvinit, OpenRC and runit share no
+    /// A systemd guest makes its SSH host keys in a unit. sysvinit, `OpenRC` and runit share no
     /// directory of boot scripts that runs before ssh's, so there a shell makes the keys and then
     /// executes init.
     pub fn command(self, init: &str) -> Vec<String> {

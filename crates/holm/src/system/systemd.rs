@@ -10,7 +10,7 @@ const MASKED: &[&str] = &[
     "proc-sys-fs-binfmt_misc.automount",
 ];
 
-/// Masked for systemd below 250, whose units do not yet have ConditionCapability=CAP_SYS_RAWIO.
+/// Masked for systemd below 250, whose units do not yet have `ConditionCapability=CAP_SYS_RAWIO`.
 const MASKED_OLD: &[&str] =
     &["sys-kernel-config.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount"];
 
@@ -21,8 +21,9 @@ const NO_PROTECT_HOSTNAME: &[&str] =
 
 /// Makes a guest's host keys, which must not be those that came with its base.
 ///
-/// It runs before ssh at the first boot, and again if it was interrupted: the stamp is removed last. No RSA key,
-/// which takes a slow machine seconds; every client since OpenSSH 6.5 (2014) supports the others.
+/// It runs before ssh at the first boot, and again if it was interrupted: the stamp is removed
+/// last. No RSA key, which takes a slow machine seconds; every client since OpenSSH 6.5 (2014)
+/// supports the others.
 const SSH_KEYS: &str = "\
 [Unit]
 Description=Make this guest's own SSH host keys
@@ -39,8 +40,8 @@ ExecStart=/usr/bin/ssh-keygen -q -t ecdsa -N '' -f /etc/ssh/ssh_host_ecdsa_key
 ExecStart=/bin/rm /etc/ssh/.holm-make-host-keys
 ";
 
-/// Units and drop-ins for systemd of this version; `console`: /dev/console is a terminal; `networkd`: the `.network` file
-/// of eth0.
+/// Units and drop-ins for systemd of this version; `console`: /dev/console is a terminal;
+/// `networkd`: the `.network` file of eth0.
 pub fn files(version: u32, console: bool, networkd: Option<&str>) -> Vec<File> {
     let directory = |path: &str| File::new(path, Content::Directory(0o755));
     let unit = |name: &str| format!("/run/systemd/system/{name}");
@@ -53,7 +54,8 @@ pub fn files(version: u32, console: bool, networkd: Option<&str>) -> Vec<File> {
         [MASKED, old, getty].concat().iter().map(|name| File::link(&unit(name), "/dev/null")),
     );
 
-    // Of two drop-ins with the same file name only the more specific is read, so their names differ.
+    // Of two drop-ins with the same file name only the more specific is read, so their names
+    // differ.
     if version >= MEMORY_PRESSURE {
         files.push(directory(&unit("service.d")));
         let text =
