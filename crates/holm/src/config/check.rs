@@ -90,7 +90,7 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
     ];
     match excluded.iter().find(|(_, given)| *given) {
         Some((key, _)) => {
-            Err(conflict(*key, format!("{key} contradicts net.mode = \"{mode}\": {why}")))
+            Err(conflict(*key, format!("{key} conflicts with net.mode = \"{mode}\": {why}")))
         }
         None => Ok(()),
     }

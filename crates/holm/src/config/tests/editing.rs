@@ -142,7 +142,7 @@ fn wrong_changes_are_refused() {
         ),
         ("net.publish=[1]", "net.publish=[1]: lists hold strings only"),
         ("net.publish=[", "net.publish=[: not a TOML list"),
-        ("net.mode=none", "guest.toml:2:15: net.publish contradicts net.mode"),
+        ("net.mode=none", "guest.toml:2:15: net.publish conflicts with net.mode"),
         ("env.A B=1", "env.A B=1: \"A B\" cannot name a variable"),
         ("command=", "command=: names no program"),
         ("cpu.cap=nan", "cpu.cap=nan: \"nan\" is not a unit"),

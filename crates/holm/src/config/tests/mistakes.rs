@@ -158,17 +158,17 @@ fn contradictions() {
     refused(&[
         (
             "net.mode = \"none\"\nnet.publish = [\"80:80\"]",
-            "3:15: net.publish contradicts net.mode = \"none\": the guest has no network",
+            "3:15: net.publish conflicts with net.mode = \"none\": the guest has no network",
         ),
         (
             "net.publish = [\"80:80\"]\nnet.mode = \"host\"",
-            "2:15: net.publish contradicts net.mode = \"host\": the guest's ports are the host's",
+            "2:15: net.publish conflicts with net.mode = \"host\": the guest's ports are the host's",
         ),
         (
             "net = { mode = \"none\", address = [\"10.0.0.1\"] }",
-            "2:34: net.address contradicts net.mode",
+            "2:34: net.address conflicts with net.mode",
         ),
-        ("net = { mode = \"none\", dns = [\"10.0.0.1\"] }", "2:30: net.dns contradicts net.mode"),
+        ("net = { mode = \"none\", dns = [\"10.0.0.1\"] }", "2:30: net.dns conflicts with net.mode"),
         ("init = \"system\"\ncommand = [\"/bin/true\"]", "3:11: command needs init = \"minimal\""),
         (
             "init = \"system\"\nservices.a.command = [\"/bin/true\"]",
@@ -186,7 +186,7 @@ fn contradictions() {
         ),
         (
             "net.address = [\"10.0.0.1\", \"10.0.0.2\"]",
-            "2:28: net.address: a guest has one IPv4 address",
+            "2:28: net.address: a guest has at most one IPv4 address",
         ),
         (
             "net.address = [\"fd00::1\", \"10.0.0.1\", \"fd00::2\"]",
