@@ -12,7 +12,7 @@ use super::finding::Answer;
 use super::machine::Machine;
 use super::scratch::Scratch;
 use crate::failed::in_one_line;
-use crate::process::{GuestRoot, unshare_mounts};
+use crate::process::{GuestRoot, run_in_child, unshare_mounts};
 use crate::rootfs::{Layers, UPPER, Upper, WORK, clone_tree, mount_image, mount_root};
 
 /// Any range that is no person's: the probe's files live for a moment.
@@ -37,7 +37,7 @@ pub(super) fn id_maps(machine: &Machine) -> Answer {
 pub(super) fn overlay(machine: &Machine) -> Answer {
     Answer::from(machine.scratch().and_then(|scratch| {
         let namespace = child::user_namespace(PROBE_IDS)?;
-        child::run(0, None, || mount_and_write(scratch, namespace.as_fd()))?;
+        run_in_child(0, None, || mount_and_write(scratch, namespace.as_fd()))?;
         Ok("metacopy, data-only and idmapped layers, writable".to_owned())
     }))
 }

@@ -9,10 +9,10 @@ use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
 
-use super::child;
 use super::finding::Answer;
 use super::machine::Machine;
 use crate::net;
+use crate::process::run_in_child;
 
 pub(super) fn forwarding(_: &Machine) -> Answer {
     const FILE: &str = "/proc/sys/net/ipv4/ip_forward";
@@ -56,7 +56,7 @@ pub(super) fn other_filters(_: &Machine) -> Answer {
 pub(super) fn veth(_: &Machine) -> Answer {
     const NEW_LINK: u16 = 16;
     const CREATE: u16 = 0x400 | 0x200; // NLM_F_CREATE | NLM_F_EXCL
-    Answer::from(child::run(flags::NEWNET, None, || {
+    Answer::from(run_in_child(flags::NEWNET, None, || {
         let mut body = vec![0; 16]; // struct ifinfomsg: any family, any index
         let kind = attribute(1, b"veth\0"); // IFLA_INFO_KIND
         body.extend(attribute(18, &kind)); // IFLA_LINKINFO

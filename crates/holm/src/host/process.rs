@@ -10,6 +10,7 @@ use super::child;
 use super::finding::Answer;
 use super::machine::Machine;
 use crate::cgroup::Layout;
+use crate::process::run_in_child;
 
 pub(super) fn user_namespaces(_: &Machine) -> Answer {
     Answer::from(
@@ -28,18 +29,18 @@ pub(super) fn namespaces(_: &Machine) -> Answer {
         (flags::NEWCGROUP, "cgroup"),
     ];
     let together = ALL.iter().fold(0, |bits, (flag, _)| bits | flag);
-    if child::run(together, None, || Ok(String::new())).is_ok() {
+    if run_in_child(together, None, || Ok(String::new())).is_ok() {
         return Answer::Yes(ALL.map(|(_, name)| name).join(", "));
     }
     let missing = |(flag, name): &(u64, &str)| {
-        let tried = child::run(*flag, None, || Ok(String::new()));
+        let tried = run_in_child(*flag, None, || Ok(String::new()));
         tried.err().map(|error| format!("{name}: {error}"))
     };
     Answer::No(ALL.iter().filter_map(missing).collect::<Vec<_>>().join(", "))
 }
 
 pub(super) fn time_namespaces(_: &Machine) -> Answer {
-    Answer::from(child::run(0, None, || {
+    Answer::from(run_in_child(0, None, || {
         let made = holm_sys::process::unshare(flags::NEWTIME);
         made.map(|()| "each guest's uptime counts from its own start".to_owned())
             .map_err(|error| error.to_string())
@@ -58,7 +59,7 @@ pub(super) fn clone_into_cgroup(_: &Machine) -> Answer {
             .map_err(|error| format!("{}: {error}", dir.display()))
     };
     Answer::from(place().and_then(|dir| {
-        child::run(0, Some(dir.as_fd()), || {
+        run_in_child(0, Some(dir.as_fd()), || {
             Ok("a guest's init is cloned into its cgroup".to_owned())
         })
     }))
@@ -86,7 +87,7 @@ pub(super) fn pidfds(_: &Machine) -> Answer {
 pub(super) fn filters(_: &Machine) -> Answer {
     // `return ALLOW`
     let allow = holm_sys::seccomp::Instruction { code: 0x06, jt: 0, jf: 0, k: 0x7fff_0000 };
-    Answer::from(child::run(0, None, || {
+    Answer::from(run_in_child(0, None, || {
         holm_sys::seccomp::install(&[allow]).map_err(|error| error.to_string())?;
         Ok("system calls can be filtered".to_owned())
     }))

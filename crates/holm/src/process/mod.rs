@@ -4,6 +4,7 @@
 //! `launch`, `exec`, `monitor`, `host` and `guest` use it; nothing here knows what a guest is made of.
 
 mod channel;
+mod child;
 mod clocks;
 mod console;
 mod credentials;
@@ -16,6 +17,7 @@ pub(crate) mod rlimits;
 mod scheduling;
 
 pub(crate) use channel::{ChildEnd, ParentEnd, channel, end_child};
+pub(crate) use child::run_in_child;
 pub(crate) use clocks::{TimeNamespace, reset_clocks};
 pub(crate) use console::open_console;
 pub(crate) use credentials::GuestRoot;

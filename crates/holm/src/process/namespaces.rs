@@ -2,12 +2,14 @@ use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use holm_sys::mount::make_all_private;
-use holm_sys::process::{self, CloneResult, Namespace, flags};
+use holm_sys::process::{self, Namespace, flags};
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, getpid, pidfd_open, waitid};
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use super::child::run_in_child;
 use super::{Error, Result};
+use crate::failed::in_one_line;
 use crate::record::Ids;
 
 /// The launcher's own namespaces, which it leaves and returns to.
@@ -86,29 +88,18 @@ impl Drop for PidNamespaceGuard {
     }
 }
 
-/// Runs `work` in a child that is in `pid_namespace`, and waits for it.
-pub fn in_pid_namespace<E: std::fmt::Display>(
+/// Runs `work` in a child that is in `pid_namespace`.
+pub fn in_pid_namespace<E: std::error::Error>(
     pid_namespace: BorrowedFd<'_>,
     work: impl FnOnce() -> std::result::Result<(), E>,
 ) -> std::io::Result<()> {
     let kind = Some(LinkNameSpaceType::ProcessID);
     let own = openat(CWD, "/proc/self/ns/pid", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     move_into_link_name_space(pid_namespace, kind)?;
-    let child = process::clone(0, None);
-    if matches!(child, Ok(CloneResult::Child(_))) {
-        process::exit_now(match work() {
-            Ok(()) => 0,
-            Err(error) => {
-                eprintln!("holm: {error}");
-                1
-            }
-        });
-    }
+    let result = run_in_child(0, None, || match work() {
+        Ok(()) => Ok(String::new()),
+        Err(error) => Err(in_one_line(&error)),
+    });
     move_into_link_name_space(own.as_fd(), kind)?;
-    let CloneResult::Parent { pidfd, .. } = child? else { unreachable!("the child has exited") };
-    let status = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED)?;
-    match status.and_then(|status| status.exit_status()) {
-        Some(0) => Ok(()),
-        _ => Err(std::io::Error::other("the child sent into the guest's pid namespace failed")),
-    }
+    result.map(drop).map_err(std::io::Error::other)
 }
