@@ -9,7 +9,7 @@ use crate::pool::Pool;
 pub(super) fn explain(pool: &Pool, error: Error) -> Error {
     match error {
         Error::Start { .. } | Error::Launch(_) => match host::missing_requirement(pool.root()) {
-            Some(missing) if missing.name == "filesystem" => {
+            Some(missing) if missing.name == host::FILESYSTEM => {
                 Error::UnsupportedRoot(Box::new(missing))
             }
             Some(missing) => Error::RequirementMissing(Box::new(missing)),

@@ -75,6 +75,9 @@ impl Feature {
 const NEWER_KERNEL: &str = "boot a kernel of 6.12 or newer (Debian 12: apt install -t bookworm-backports linux-image-amd64)";
 const AS_ROOT: &str = "run holm as root on the host, not inside a container (sudo holm doctor)";
 
+/// The feature that the filesystem of the Holm root can hold guests.
+pub const FILESYSTEM: &str = "filesystem";
+
 /// Every feature, in the order of `holm doctor`.
 pub const FEATURES: &[Feature] = &[
     Feature::needed(
@@ -150,7 +153,7 @@ pub const FEATURES: &[Feature] = &[
         process::clone_into_cgroup,
     ),
     Feature::needed(
-        "filesystem",
+        FILESYSTEM,
         "no guest starts: its layers have no place",
         "move the Holm root to ext4, XFS or btrfs (holm --root DIR)",
         disk::kind,

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::disk;
-use super::features::{FEATURES, Feature};
+use super::features::{FEATURES, FILESYSTEM, Feature};
 use super::finding::{Answer, Finding, State};
 use super::machine::Machine;
 use crate::step::injected;
@@ -32,7 +32,7 @@ pub fn unsupported_root(root: &Path) -> Option<Finding> {
     if disk::is_tested(existing) {
         return None;
     }
-    probe("filesystem", root).filter(|finding| finding.state == State::Missing)
+    probe(FILESYSTEM, root).filter(|finding| finding.state == State::Missing)
 }
 
 /// The first feature no guest can start without that an injected fault takes away; no probe is made.
