@@ -154,7 +154,7 @@ fn wrong_values_and_units() {
 }
 
 #[test]
-fn contradictions() {
+fn conflicts() {
     refused(&[
         (
             "net.mode = \"none\"\nnet.publish = [\"80:80\"]",
@@ -190,7 +190,7 @@ fn contradictions() {
         ),
         (
             "net.address = [\"fd00::1\", \"10.0.0.1\", \"fd00::2\"]",
-            "2:39: net.address: a guest has one IPv6 address",
+            "2:39: net.address: a guest has at most one IPv6 address",
         ),
         ("net.address = [\"127.0.0.1\"]", "2:16: net.address: a loopback address reaches nobody"),
         (
