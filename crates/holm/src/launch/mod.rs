@@ -4,16 +4,18 @@
 //! launcher (host root)                      init (guest)
 //!   unshare the mount namespace
 //!   clone ────────────────────────────────▶ in new user, pid, uts, ipc namespaces and its cgroup
-//!   write id maps                           enter the v1 cgroups, unshare cgroup and time namespaces
-//!   mount root, /dev, /run, /proc           make the network namespace, loopback up
+//!   write init's pid and its id maps        enter the v1 cgroups, unshare cgroup and time namespaces
+//!   mount root, /dev, /run; inject files    unshare the network namespace, loopback up
+//!   mount /proc and its masked paths
 //!                               ◀─ Ready ──
 //!   set the guest's clocks                  host name, seccomp
 //!   eth0; join init's net, ipc, cgroup
-//!   mount /sys, masks, binds
+//!   mount /sys and its masked paths, binds
 //!   pivot, return to the host's namespaces
 //!   ─ Release ────────────────────────────▶ enter the time namespace
-//!                                           unshare the mount namespace: every mount is locked now
-//!                                           credentials, console, capabilities
+//!                                           guest root's credentials
+//!                                           unshare the mount namespace: now every mount is locked
+//!                                           console, capabilities
 //!   ◀── end of file, or Failed ──────────── exec
 //! ```
 //!
