@@ -32,7 +32,7 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
         Ok(lock) => lock,
         Err(Error::Failed(Failed { source, .. })) if source.kind() == io::ErrorKind::WouldBlock => {
             return in_use(
-                "a guest for one command, or one that is being created or changed".into(),
+                "an ephemeral guest, or a guest that is being created or changed".into(),
                 "remove it",
             );
         }

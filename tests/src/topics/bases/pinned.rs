@@ -112,7 +112,7 @@ fn a_start_pins_the_base_that_it_finds(sandbox: &mut Sandbox) {
     sandbox.holm(&["base", "import", "own", &source]).ok();
     resume(pid);
     wait_stopped();
-    sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "guest for one command"]);
+    sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "ephemeral guest"]);
     resume(pid);
     run.ends_well();
     sandbox.holm(&["base", "rm", "own"]).ok();
