@@ -35,8 +35,8 @@ test-unit:
 	scripts/deps build
 	cargo test --locked --workspace
 
-# What the tests run is the release build; only where a fault has to be injected, which that lacks, it is a `holm` of the
-# tests' own profile: of its dependencies most are built for the tests anyway, a second fat link would take minutes.
+# Tests run the release build. Those that inject a fault run a `holm` of the integration profile with that feature: most of
+# its dependencies are built for the tests anyway, while a second fat LTO link would take minutes.
 .PHONY: integration
 integration: build
 	scripts/deps test

@@ -31,7 +31,7 @@ static void enter(const char *root, char **argv) {
 	char options[96];
 	must(!setresgid(0, 0, 0) && !setresuid(0, 0, 0), "setresuid");
 	must(!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "private");
-	/* The tmpfs may cover the root's folder. */
+	/* The tmpfs may cover the root's directory. */
 	int lower = open(root, O_PATH | O_CLOEXEC);
 	must(lower >= 0, root);
 	must(!mount("floor", "/tmp", "tmpfs", 0, NULL), "tmpfs");

@@ -10,6 +10,6 @@ fn main() {
     {
         println!("cargo:rustc-link-arg-bins={arg}");
     }
-    let folder = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
-    println!("cargo:rustc-link-arg-bins=-Wl,--no-eh-frame-hdr,-T,{folder}/discard.ld");
+    let directory = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    println!("cargo:rustc-link-arg-bins=-Wl,--no-eh-frame-hdr,-T,{directory}/discard.ld");
 }

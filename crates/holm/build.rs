@@ -20,7 +20,7 @@ fn main() {
     ] {
         println!("cargo:rerun-if-changed={}", workspace.join(input).display());
     }
-    // A target folder of its own: the outer cargo holds the lock of the usual one.
+    // A target directory of its own: the outer cargo holds the lock of the usual one.
     let target_dir = PathBuf::from(var("OUT_DIR")).join("init");
     let mut cargo = Command::new(var("CARGO"));
     cargo

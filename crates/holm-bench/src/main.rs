@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::format_push_string, reason = "a report is written once")]
-//! Measures Holm beside its peers, side by side and in turns, and writes the report.
+//! Measures Holm and comparable tools in turns, and writes the report.
 
 mod build;
 mod machine;

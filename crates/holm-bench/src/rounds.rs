@@ -139,7 +139,7 @@ pub fn run(cases: &[Case], n: usize) -> Vec<Outcome> {
     take_turns(rows, n, WARM_UP, |index| cases[index].run())
 }
 
-/// Calls `once` for all rows in turns, `n` times after `warm_up` rounds, so that noise meets all
+/// Calls `once` for all rows in turns, `n` times after `warm_up` rounds, so that noise affects all
 /// alike. A row that fails is out.
 pub fn take_turns(
     rows: Vec<Row>,
@@ -180,7 +180,7 @@ impl Shuffle {
     }
 }
 
-/// The ratio of a build before to the present one, where both were measured.
+/// The ratio of a previous build to the present one, where both were measured.
 pub fn before_to_now(outcomes: &[Outcome], row: &Row) -> Option<Summary> {
     let find = |before: bool| {
         let mut found = outcomes.iter().filter(|outcome| outcome.row.name == row.name);
@@ -190,7 +190,7 @@ pub fn before_to_now(outcomes: &[Outcome], row: &Row) -> Option<Summary> {
 }
 
 /// A table of milliseconds, with each row's ratio to the first that is named `reference`, and where
-/// there are rows of a build before, theirs to the present one.
+/// there are rows of a previous build, theirs to the present one.
 pub fn table(outcomes: &[Outcome], reference: &str) -> String {
     let base = outcomes.iter().find(|outcome| outcome.row.name == reference);
     let base = base.and_then(|outcome| outcome.samples.as_ref().ok());

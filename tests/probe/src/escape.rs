@@ -67,7 +67,7 @@ const HOST_FILESYSTEMS: &[&str] = &[
 ];
 
 /// Where a guest's root can make files.
-const FOLDERS: &[&str] = &["/", "/tmp", "/dev", "/dev/shm", "/run"];
+const DIRECTORIES: &[&str] = &["/", "/tmp", "/dev", "/dev/shm", "/run"];
 
 pub fn check(report: &mut Report) {
     fds::check(report);
@@ -145,7 +145,7 @@ fn old_cgroups(report: &mut Report) {
 
 /// Nodes of the host's disks, memory and log.
 fn devices(report: &mut Report) {
-    for directory in FOLDERS {
+    for directory in DIRECTORIES {
         for (name, kind, major, minor) in [
             ("disk", FileType::BlockDevice, 253, 0),
             ("mem", FileType::CharacterDevice, 1, 1),

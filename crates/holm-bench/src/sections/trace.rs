@@ -35,7 +35,7 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
             text += &row(&format!("{step}, before"), samples);
         }
     }
-    // Steps that only the build before has.
+    // Steps that only the previous build has.
     for (step, samples) in before.into_iter().flatten() {
         if !now.iter().any(|(of, _)| of == step) {
             text += &row(&format!("{step}, before"), samples);

@@ -242,11 +242,11 @@ fn ids_of_another_guest_are_not_released(sandbox: &mut Sandbox) {
     let link = root.join("ids").join(&context);
     assert!(link.is_symlink(), "those of the other stay taken");
     // What a killed removal has left in tmp, with the same ids.
-    let grave = root.join("tmp/rm-gone-999999999");
-    std::fs::create_dir_all(&grave).expect("a directory");
-    std::fs::write(grave.join("id"), &noted).expect("its note");
+    let trash = root.join("tmp/rm-gone-999999999");
+    std::fs::create_dir_all(&trash).expect("a directory");
+    std::fs::write(trash.join("id"), &noted).expect("its note");
     idle(sandbox, "create", "box");
-    assert!(!grave.exists() && link.is_symlink(), "the directory goes, the ids stay");
+    assert!(!trash.exists() && link.is_symlink(), "the directory goes, the ids stay");
     // A link whose guest was renamed by a command that was killed in between.
     std::fs::remove_file(&link).and_then(|()| symlink("../guests/before", &link)).expect("a link");
     sandbox.holm(&["rm", "--force", "other"]).ok();
