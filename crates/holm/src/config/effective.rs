@@ -30,7 +30,7 @@ pub struct Effective {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// Nobody set it.
+    /// It is not set.
     Default,
     /// The guest's `guest.toml`.
     File,

@@ -246,7 +246,7 @@ pub(super) static KEYS: [Key; 33] = [
         kind: Kind::Bool,
         default: "true",
         effect: NextStart,
-        help: "it and other guests may talk to each other",
+        help: "it and other guests may reach each other",
         set: |c, i| flag(i).map(|v| c.net.peers = v),
         show: |c, _| vec![c.net.peers.to_string()],
     },

@@ -167,7 +167,7 @@ pub struct Net {
     pub address: Vec<IpAddr>,
     /// Ports of the host that lead to ports of the guest.
     pub publish: Vec<Publish>,
-    /// Guests may talk to this guest, and it to them.
+    /// Other guests may reach this guest, and it them.
     pub peers: bool,
     /// Name servers; empty means the host's.
     pub dns: Vec<IpAddr>,

@@ -168,7 +168,10 @@ fn conflicts() {
             "net = { mode = \"none\", address = [\"10.0.0.1\"] }",
             "2:34: net.address conflicts with net.mode",
         ),
-        ("net = { mode = \"none\", dns = [\"10.0.0.1\"] }", "2:30: net.dns conflicts with net.mode"),
+        (
+            "net = { mode = \"none\", dns = [\"10.0.0.1\"] }",
+            "2:30: net.dns conflicts with net.mode",
+        ),
         ("init = \"system\"\ncommand = [\"/bin/true\"]", "3:11: command needs init = \"minimal\""),
         (
             "init = \"system\"\nservices.a.command = [\"/bin/true\"]",
