@@ -78,7 +78,7 @@ fn check(xattrs: &Xattrs, name: &[u8]) -> std::result::Result<(), String> {
     let sum: usize = xattrs.iter().map(|(name, value)| name.len() + value.len()).sum();
     if sum > SUM_MAX {
         return Err(format!(
-            "its attributes have {sum} bytes together; {SUM_MAX} are possible in a base"
+            "with {shown} its attributes have {sum} bytes; {SUM_MAX} are possible in a base"
         ));
     }
     Ok(())
