@@ -25,7 +25,7 @@ pub const INPUT_MAX: usize = 1024;
 pub const REQUEST_MAX: usize = 1 + INPUT_MAX;
 
 const HELLO: u8 = b'h';
-/// The kind of a message with output, for whoever reads that right behind it.
+/// The kind of a message with output, for the code that reads the output right behind it.
 pub const OUTPUT: u8 = b'o';
 const ENDED: u8 = b'x';
 const INPUT: u8 = b'i';

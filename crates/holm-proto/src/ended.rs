@@ -4,7 +4,7 @@ use crate::Text;
 use core::fmt;
 
 /// The verb that a monitor executes at the end: `holm monitor-ended --root ROOT NAME STATUS...`,
-/// each word of the [`Ended`] as an argument of its own.
+/// each part of the [`Ended`] as an argument of its own.
 pub const VERB: &core::ffi::CStr = c"monitor-ended";
 
 /// Room for the longest text of an [`Ended`].

@@ -51,7 +51,7 @@ impl fmt::Display for Descriptors<'_> {
     }
 }
 
-/// The number that stands for `key` in a text of [`Descriptors`].
+/// The descriptor of `key` in a text of [`Descriptors`].
 pub fn descriptor(text: &str, key: &str) -> Option<i32> {
     let mut pairs = text.split(' ').filter_map(|pair| pair.split_once('='));
     pairs.find(|(name, _)| *name == key)?.1.parse().ok()

@@ -1,5 +1,5 @@
-//! What the engine (`holm`) and the program beside and inside its guests (`holm-init`) say to each
-//! other: each constant and each message once, with its writer and its parser.
+//! The protocol between the engine (`holm`) and the program of monitors and minimal inits
+//! (`holm-init`): each constant and each message once, with its writer and its parser.
 //!
 //! | module | from | to | by |
 //! |---|---|---|---|

@@ -16,8 +16,8 @@ unsafe extern "C" {
 /// its status.
 ///
 /// What an exec would do is done: descriptors from 3 on are closed, and nothing of the caller's can
-/// be seen from outside, neither its command line nor, for whoever lacks `CAP_SYS_PTRACE` in the
-/// user namespace that this program was executed in, its memory. Returns only when that fails.
+/// be seen from outside: neither its command line nor its memory, except with `CAP_SYS_PTRACE` in the
+/// user namespace that this program was executed in. Returns only when that fails.
 pub fn run_without_exec(
     child: &ChildProcess,
     arguments: &[CString],

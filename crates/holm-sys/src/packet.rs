@@ -1,4 +1,4 @@
-//! A packet socket that hears only what asks for an address: DHCP of both versions and IPv6 router
+//! A packet socket that receives only requests for an address: DHCP of both versions and IPv6 router
 //! solicitations.
 
 use std::mem::{size_of, size_of_val};
@@ -44,7 +44,7 @@ const FILTER: [libc::sock_filter; 19] = {
 /// Opens a packet socket on an interface (by index) of the current network namespace. Frames are
 /// read and written whole, with their Ethernet header; reading does not block.
 pub fn listen(interface: u32) -> Result<OwnedFd, Errno> {
-    // Protocol 0: deaf until bound, so that nothing slips in before the filter is there.
+    // Protocol 0: nothing is received until it is bound, so nothing arrives before the filter is set.
     // SAFETY: plain system call without pointers.
     let raw = check(unsafe {
         libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0)

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 /// Of the kernel's `asm-generic/socket.h`.
 const SO_PASSRIGHTS: i32 = 83;
 
-/// Lets nobody send descriptors to a Unix socket. Linux has this since 6.16 and says `NOPROTOOPT`
+/// Refuses descriptors sent to a Unix socket. Linux has this since 6.16, and returns `ENOPROTOOPT`
 /// before.
 pub fn take_no_descriptors(socket: impl AsFd) -> Result<(), Errno> {
     let (no, length) = (0_i32, size_of::<i32>() as libc::socklen_t);

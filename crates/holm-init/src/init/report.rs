@@ -5,7 +5,7 @@ use rustix::io::write;
 
 /// Writes a message, in parts, as a line of its own.
 pub fn report(message: &[&[u8]]) {
-    // Where the console is gone there is nobody to tell.
+    // Without a console the message is lost.
     let _ = write(stderr(), b"holm-init: ");
     for part in message {
         let _ = write(stderr(), part);

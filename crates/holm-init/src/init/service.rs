@@ -9,7 +9,7 @@ use holm_sys::bare::{Args, Status, milliseconds};
 const FIRST_PAUSE: u32 = 100;
 const LONGEST_PAUSE: u32 = 30_000;
 
-/// A service that ran for so many milliseconds did not end early.
+/// A service that ran for at least this many milliseconds did not end early.
 const LONG_ENOUGH: u64 = 10_000;
 
 struct Service {

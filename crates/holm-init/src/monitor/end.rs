@@ -7,7 +7,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-/// How often a monitor that is not init's parent asks for its status, which somebody else has yet
+/// How often a monitor that is not init's parent asks for its status, which another process has yet
 /// to reap, and how long it pauses in between, in milliseconds.
 const TRIES: u32 = 100;
 const PAUSE: i64 = 20;

@@ -14,7 +14,7 @@ pub fn bounded<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Sleeps for so many milliseconds, below 1000.
+/// Sleeps for this many milliseconds, below 1000.
 pub fn pause(milliseconds: i64) {
     let time = Timespec { tv_sec: 0, tv_nsec: milliseconds * 1_000_000 };
     let _ = rustix::event::poll(&mut [], Some(&time));

@@ -25,7 +25,7 @@ pub fn open(to: &Asker, next: u8, lease: &Lease, out: &mut Writer) -> usize {
     ip
 }
 
-/// Fills in the length and the checksum, which stands so many bytes behind the IPv6 header that
+/// Fills in the length and the checksum, which is this many bytes behind the IPv6 header that
 /// begins at `ip`.
 pub fn close(ip: usize, next: u8, checksum_at: usize, out: &mut Writer) -> Option<usize> {
     let body = ip + 40;

@@ -16,7 +16,7 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// `None` when nobody said what to offer.
+    /// `None` without a lease to offer.
     pub fn new(socket: OwnedFd) -> Option<Responder> {
         let lease = Lease::from_text(Args::env(handoff::LEASE)?.to_bytes())?;
         Some(Responder { socket, lease })

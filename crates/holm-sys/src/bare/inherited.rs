@@ -1,4 +1,4 @@
-//! Descriptors that whoever executed this program left open for it.
+//! Descriptors that were open when this program was executed.
 
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd};
 

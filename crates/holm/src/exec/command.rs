@@ -40,7 +40,7 @@ impl Command {
 /// What a command's standard streams are.
 #[derive(Debug)]
 pub enum Streams {
-    /// The caller's, but for those that are terminals.
+    /// The caller's, except those that are terminals.
     Callers(Terminals),
     /// This device. Holm runs the program for its own ends, and it is the guest's: it gets nothing of the caller's, whose
     /// terminal and input it could read.
