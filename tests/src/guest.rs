@@ -16,8 +16,8 @@ pub fn idle(sandbox: &Sandbox, verb: &str, name: &str) {
 /// A guest that does nothing until it is stopped.
 pub fn launch_idle(sandbox: &Sandbox, name: &str, settings: &[&str]) {
     let head = ["launch", name, "--base", "busybox", "--net", "none"];
-    let words: Vec<&str> = [&head, settings, &["--", "sleep", "100000"]].concat();
-    sandbox.holm(&words).ok();
+    let args: Vec<&str> = [&head, settings, &["--", "sleep", "100000"]].concat();
+    sandbox.holm(&args).ok();
 }
 
 /// What `holm status --json` says.

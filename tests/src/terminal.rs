@@ -61,9 +61,9 @@ impl Terminal {
     }
 
     #[track_caller]
-    pub fn wait_for(&self, sandbox: &Sandbox, words: &str) {
-        sandbox.wait_for(&format!("the terminal shows {words}"), || {
-            self.text().contains(words).then_some(())
+    pub fn wait_for(&self, sandbox: &Sandbox, text: &str) {
+        sandbox.wait_for(&format!("the terminal shows {text}"), || {
+            self.text().contains(text).then_some(())
         });
     }
 

@@ -44,8 +44,8 @@ fn exec_runs_as_asked(sandbox: &mut Sandbox) {
     );
     assert_eq!(run(&["-w", "/var/www"], "cat index.html"), "It works.\n");
 
-    let words = ["-e", "A=b=c", "--env", "GIVEN", "-e", "ABSENT", "-e", "HOME=/x"];
-    let seen = run(&words, "echo $A, $GIVEN, ${ABSENT-none}, $HOME");
+    let args = ["-e", "A=b=c", "--env", "GIVEN", "-e", "ABSENT", "-e", "HOME=/x"];
+    let seen = run(&args, "echo $A, $GIVEN, ${ABSENT-none}, $HOME");
     assert_eq!(seen, "b=c, on the host, none, /x\n");
     assert_eq!(
         run(&[], "env | grep -c -e ^GIVEN -e ^HOLM; true"),
@@ -71,8 +71,8 @@ fn exec_passes_input_output_and_status_on(sandbox: &mut Sandbox) {
 
 fn exec_names_what_it_cannot_do(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
-    let said = |words: &[&str], status: i32, about: &str| {
-        let outcome = sandbox.holm(&[&["exec", "box"], words].concat());
+    let said = |args: &[&str], status: i32, about: &str| {
+        let outcome = sandbox.holm(&[&["exec", "box"], args].concat());
         assert_eq!(outcome.code(), status, "{outcome}");
         assert!(outcome.stderr.contains(about), "it names {about}\n{outcome}");
     };
@@ -89,7 +89,7 @@ fn exec_names_what_it_cannot_do(sandbox: &mut Sandbox) {
     exec(sandbox, "box", "echo huge:x:4294967295:root >>/etc/group").ok();
     assert_eq!(exec(sandbox, "box", "id -G").ok().stdout, "0\n");
     exec(sandbox, "box", "echo root:x:4294967295:0::/:/bin/sh >/etc/passwd").ok();
-    said(&["true"], 125, "cannot run as root");
+    said(&["true"], 125, "user root");
     remove(sandbox, "box");
 }
 
@@ -123,9 +123,9 @@ fn signals_reach_the_command(sandbox: &mut Sandbox) {
 
 /// Starts `holm ARGS`, sends it `signal` when its command prints `up`; returns its status and the
 /// rest of its output.
-fn sent(sandbox: &Sandbox, words: &[&str], signal: Signal) -> (Option<i32>, String) {
+fn sent(sandbox: &Sandbox, args: &[&str], signal: Signal) -> (Option<i32>, String) {
     let mut holm = sandbox.command();
-    let mut child = holm.args(words).stdout(Stdio::piped()).spawn().expect("holm starts");
+    let mut child = holm.args(args).stdout(Stdio::piped()).spawn().expect("holm starts");
     let mut output = BufReader::new(child.stdout.take().expect("piped"));
     let mut line = String::new();
     output.read_line(&mut line).expect("a line");
@@ -136,9 +136,9 @@ fn sent(sandbox: &Sandbox, words: &[&str], signal: Signal) -> (Option<i32>, Stri
     (child.wait().expect("our own child").code(), rest)
 }
 
-fn on_a_terminal(sandbox: &Sandbox, words: &[&str]) -> Terminal {
+fn on_a_terminal(sandbox: &Sandbox, args: &[&str]) -> Terminal {
     let mut command: Command = sandbox.command();
-    command.args(words);
+    command.args(args);
     Terminal::start(&command)
 }
 

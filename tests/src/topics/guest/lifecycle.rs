@@ -32,15 +32,15 @@ pub const TESTS: &[Test] = &[
 const RUN: [&str; 5] = ["run", "--base", "busybox", "--net", "none"];
 
 fn run_passes_output_and_status_on(sandbox: &mut Sandbox) {
-    let words = [&RUN[..], &["--", "sh", "-c", "echo out; echo err >&2; exit 7"]].concat();
-    let outcome = sandbox.holm(&words);
+    let args = [&RUN[..], &["--", "sh", "-c", "echo out; echo err >&2; exit 7"]].concat();
+    let outcome = sandbox.holm(&args);
     assert_eq!(
         (outcome.stdout.as_str(), outcome.stderr.as_str(), outcome.code()),
         ("out\n", "err\n", 7),
         "{outcome}"
     );
-    let words = [&RUN[..], &["--", "sh", "-c", "kill -TERM $$"]].concat();
-    let outcome = sandbox.holm(&words);
+    let args = [&RUN[..], &["--", "sh", "-c", "kill -TERM $$"]].concat();
+    let outcome = sandbox.holm(&args);
     assert_eq!(outcome.code(), 128 + 15, "{outcome}");
 }
 
@@ -92,10 +92,10 @@ fn signals_reach_process_1_and_kill_reaches_all(sandbox: &mut Sandbox) {
                   echo begin; while :; do sleep 0.05; done";
     let args = ["launch", "box", "--base", "busybox", "--net", "none", "--", "sh", "-c", script];
     sandbox.holm(&args).ok();
-    let says = |word: &str| {
-        let what = format!("the guest says {word}");
+    let says = |text: &str| {
+        let what = format!("the guest says {text}");
         sandbox
-            .wait_for(&what, || sandbox.holm(&["logs", "box"]).stdout.contains(word).then_some(()));
+            .wait_for(&what, || sandbox.holm(&["logs", "box"]).stdout.contains(text).then_some(()));
     };
     says("begin");
     sandbox.holm(&["kill", "--signal", "SIGUSR1", "box"]).ok();
@@ -115,9 +115,9 @@ fn signals_reach_process_1_and_kill_reaches_all(sandbox: &mut Sandbox) {
 
 fn a_run_can_be_controlled(sandbox: &mut Sandbox) {
     let start = |sandbox: &Sandbox, script: &str| {
-        let words = ["--name", "once", "--", "sh", "-c", script];
+        let args = ["--name", "once", "--", "sh", "-c", script];
         let mut command = sandbox.command();
-        command.args([&RUN[..], &words].concat()).stdout(Stdio::piped());
+        command.args([&RUN[..], &args].concat()).stdout(Stdio::piped());
         let mut run = command.spawn().expect("holm run starts");
         let mut line = String::new();
         let output = run.stdout.as_mut().expect("its output is a pipe");
@@ -297,7 +297,7 @@ fn autostart_follows_the_order(sandbox: &mut Sandbox) {
     std::fs::write(sandbox.root().join("guests/broken/guest.toml"), "nonsense").unwrap();
     let outcome = sandbox.holm(&["start", "--autostart", "--json"]);
     assert_eq!(outcome.code(), 125, "one cannot be started\n{outcome}");
-    let at = |word: &str| outcome.stdout.find(word).unwrap_or(usize::MAX);
+    let at = |text: &str| outcome.stdout.find(text).unwrap_or(usize::MAX);
     assert!(at("first") < at("last") && at("last") != usize::MAX, "{outcome}");
     let running = sandbox.holm(&["ls", "--running", "--quiet"]).ok();
     assert_eq!(running.stdout, "first\nlast\n", "{running}");
@@ -333,11 +333,11 @@ fn inherits_nothing_from_its_starter(sandbox: &mut Sandbox) {
         let script = format!(
             "echo {adjust} >/proc/self/oom_score_adj; exec chrt {policy} nice -n {nice} \"$0\" \"$@\""
         );
-        for words in [&["exec", "g"][..], &RUN] {
+        for args in [&["exec", "g"][..], &RUN] {
             let mut starter = std::process::Command::new("sh");
             starter.env("HOLM_ROOT", sandbox.root()).args(["-c", &script]);
-            starter.arg(&sandbox.options.holm).args(words).args(["--", "/bin/sh", "-c", look]);
-            assert_eq!(sandbox.run(&mut starter).ok().stdout, wanted, "{words:?}");
+            starter.arg(&sandbox.options.holm).args(args).args(["--", "/bin/sh", "-c", look]);
+            assert_eq!(sandbox.run(&mut starter).ok().stdout, wanted, "{args:?}");
         }
     }
     remove(sandbox, "g");
@@ -360,7 +360,7 @@ fn exec_waits_until_the_mounts_are_complete(sandbox: &mut Sandbox) {
     let resume = std::process::Command::new("kill").args(["-CONT", &launcher.to_string()]).status();
     assert!(resume.is_ok_and(|status| status.success()), "{launcher} goes on");
     assert!(start.wait().expect("our child").success(), "the start goes well");
-    outcome.refused(&["namespaces", "is being started", "try again"]);
+    outcome.refused(&["namespaces", "still being started", "try again"]);
     sandbox.holm(&["exec", "g", "--", "/bin/true"]).ok();
     remove(sandbox, "g");
 }

@@ -121,13 +121,13 @@ fn a_refused_change_changes_nothing(sandbox: &mut Sandbox) {
 
 fn what_cannot_be_is_refused(sandbox: &mut Sandbox) {
     let create = ["create", "box", "--base", "busybox", "--set"];
-    for (setting, words) in [
+    for (setting, message) in [
         ("memory.limit=10", "memory.limit"),
         ("memory.limit=much", "memory.limit"),
         ("cpu.set=4000-5000", "cpu"),
         ("pids.limit=-1", "pids.limit"),
     ] {
-        sandbox.holm(&[&create[..], &[setting]].concat()).rejected(&[words]);
+        sandbox.holm(&[&create[..], &[setting]].concat()).rejected(&[message]);
     }
     assert_eq!(sandbox.holm(&["ls", "-q"]).ok().stdout, "", "nothing was made");
 }

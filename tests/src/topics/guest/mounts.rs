@@ -117,7 +117,7 @@ fn sources_that_cannot_be_bound_are_named(sandbox: &mut Sandbox) {
     let data = directory(sandbox, "data");
     symlink(&data, sandbox.root().join("link")).unwrap();
     fs::create_dir(data.join("sub")).unwrap();
-    for (source, words) in [
+    for (source, message) in [
         (data.join("gone"), ["does not exist", "mounts"]),
         (sandbox.root().join("link"), ["symbolic link", "realpath"]),
         (sandbox.root().join("link/sub"), ["symbolic link", "realpath"]),
@@ -126,7 +126,7 @@ fn sources_that_cannot_be_bound_are_named(sandbox: &mut Sandbox) {
     ] {
         let text = bind(&source, "/data");
         let run = ["run", "--base", "busybox", "--net", "none", "-v", &text, "--", "true"];
-        let refused = sandbox.holm(&run).refused(&words);
+        let refused = sandbox.holm(&run).refused(&message);
         assert!(refused.stderr.contains(&source.display().to_string()), "{refused}");
     }
 }
@@ -157,7 +157,7 @@ fn devices_are_given_by_name(sandbox: &mut Sandbox) {
         let host = File::open(device).unwrap().metadata().unwrap().mode() & 0o006 == 0o006;
         assert_eq!(other.status.success(), host, "others may what they may on the host\n{other}");
     }
-    for (device, words) in [
+    for (device, message) in [
         ("/dev/no-such", "/dev/no-such"),
         ("/dev/net", "not a device node"),
         ("/etc/passwd", "not a device"),
@@ -166,7 +166,7 @@ fn devices_are_given_by_name(sandbox: &mut Sandbox) {
     ] {
         let setting = format!("devices={device}");
         let run = ["run", "--base", "busybox", "--net", "none", "--set", &setting, "--", "true"];
-        sandbox.holm(&run).rejected(&[words]);
+        sandbox.holm(&run).rejected(&[message]);
     }
     remove(sandbox, "box");
 }

@@ -17,8 +17,8 @@ pub const TESTS: &[Test] = &[
     test!(everybody_can_ping).bases(&["debian13"]),
 ];
 
-fn as_user(sandbox: &Sandbox, words: &[&str]) -> Outcome {
-    sandbox.holm(&[&["exec", "--user", "1000", "box", "--"], words].concat())
+fn as_user(sandbox: &Sandbox, args: &[&str]) -> Outcome {
+    sandbox.holm(&[&["exec", "--user", "1000", "box", "--"], args].concat())
 }
 
 /// `cap_chown+ep`, as capability files hold it since Linux 2.6.24 (revision 2, with the bit that

@@ -23,8 +23,8 @@ pub const TESTS: &[Test] = &[
 fn resource_limits_hold(sandbox: &mut Sandbox) {
     let settings =
         ["rlimits.nofile=100:200", "rlimits.fsize=1M", "rlimits.core=0", "memory.lock=64K"];
-    let words: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
-    launch_idle(sandbox, "box", &words);
+    let args: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    launch_idle(sandbox, "box", &args);
     let limits = "grep -e 'open files' -e 'file size' -e core -e locked";
     let expected = [
         ["Max file size", "1048576", "1048576"],
@@ -52,11 +52,11 @@ fn resource_limits_hold(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
 
     let create = ["create", "box", "--base", "busybox", "--set"];
-    for (setting, words) in [
+    for (setting, message) in [
         ("rlimits.nofiles=5", ["nofiles", "nofile"]),
         ("rlimits.nofile=9:5", ["rlimits.nofile", "9"]),
     ] {
-        sandbox.holm(&[&create[..], &[setting]].concat()).rejected(&words);
+        sandbox.holm(&[&create[..], &[setting]].concat()).rejected(&message);
     }
     let both = ["--set", "memory.lock=1M", "--set", "rlimits.memlock=1M"];
     sandbox.holm(&[&create[..4], &both].concat()).rejected(&["memory.lock", "rlimits.memlock"]);
@@ -90,9 +90,9 @@ fn init_is_asked_by_its_stop_signal(sandbox: &mut Sandbox) {
 
 fn a_protected_guest_is_not_removed(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &["--set", "protect=true"]);
-    for words in [&["rm", "box"][..], &["rm", "--force", "box"], &["rm", "--force", "--all"]] {
-        sandbox.holm(words).refused(&["box", "protect=false"]);
-        assert_eq!(exec(sandbox, "box", "echo here").ok().stdout, "here\n", "{words:?}");
+    for args in [&["rm", "box"][..], &["rm", "--force", "box"], &["rm", "--force", "--all"]] {
+        sandbox.holm(args).refused(&["box", "protect=false"]);
+        assert_eq!(exec(sandbox, "box", "echo here").ok().stdout, "here\n", "{args:?}");
     }
     sandbox.holm(&["stop", "box"]).ok();
     sandbox.holm(&["rm", "box"]).refused(&["box", "protect=false"]);
@@ -106,8 +106,8 @@ const CONTAINER: &str = "unshare --user --map-users 0:100000:65536 --map-groups 
 
 fn nesting_gives_ids_for_containers(sandbox: &mut Sandbox) {
     let launch = |name: &str, nesting: &str| {
-        let words = ["launch", name, "--base", "debian13", "--net", "none", "--set", nesting, "--"];
-        sandbox.holm(&[&words[..], &["sleep", "100000"]].concat()).ok();
+        let args = ["launch", name, "--base", "debian13", "--net", "none", "--set", nesting, "--"];
+        sandbox.holm(&[&args[..], &["sleep", "100000"]].concat()).ok();
     };
     launch("flat", "security.nesting=false");
     launch("nest", "security.nesting=true");
@@ -120,9 +120,9 @@ fn nesting_gives_ids_for_containers(sandbox: &mut Sandbox) {
     assert_eq!(ranges[1].1, 1 << 18, "{ranges:?}");
     let map = exec(sandbox, "nest", "cat /proc/self/uid_map /proc/self/gid_map").ok().stdout;
     for line in map.lines() {
-        let words: Vec<u64> =
-            line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        assert_eq!(words, [0, ranges[1].0, 1 << 18], "{map}");
+        let numbers: Vec<u64> =
+            line.split_whitespace().filter_map(|text| text.parse().ok()).collect();
+        assert_eq!(numbers, [0, ranges[1].0, 1 << 18], "{map}");
     }
     ranges.sort_unstable();
     assert!(ranges.windows(2).all(|two| two[0].0 + two[0].1 <= two[1].0), "overlap: {ranges:?}");
@@ -165,9 +165,9 @@ fn get(address: SocketAddr) -> Option<String> {
 fn a_guest_on_the_hosts_network_cannot_change_it(sandbox: &mut Sandbox) {
     let port = free_port();
     let listen = format!("127.0.0.1:{port}");
-    let words = ["launch", "box", "--base", "busybox", "--net", "host", "--"];
+    let args = ["launch", "box", "--base", "busybox", "--net", "host", "--"];
     let server = ["httpd", "-f", "-p", &listen, "-h", "/var/www"];
-    sandbox.holm(&[&words[..], &server].concat()).ok();
+    sandbox.holm(&[&args[..], &server].concat()).ok();
     sandbox.wait_for("it serves on the host's own loopback", || get(([127, 0, 0, 1], port).into()));
     let own = std::fs::read_link("/proc/self/ns/net").expect("a namespace");
     let seen = exec(sandbox, "box", "readlink /proc/self/ns/net; readlink /proc/1/ns/net").ok();
@@ -190,8 +190,8 @@ fn a_guest_on_the_hosts_network_cannot_change_it(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
     assert!(get(([127, 0, 0, 1], port).into()).is_none(), "it has ended");
     for setting in ["net.publish=8080:80", "net.address=198.18.0.7"] {
-        let words = ["create", "box", "--base", "busybox", "--net", "host", "--set", setting];
-        sandbox.holm(&words).rejected(&[&setting[..11], "net.mode"]);
+        let args = ["create", "box", "--base", "busybox", "--net", "host", "--set", setting];
+        sandbox.holm(&args).rejected(&[&setting[..11], "net.mode"]);
     }
 }
 
@@ -210,9 +210,9 @@ fn a_guest_has_the_addresses_it_is_given(sandbox: &mut Sandbox) {
     let v4 = |half: u32| Ipv4Addr::from(0xc612_0000 + (half << 16) + own).to_string();
     let (first, second, v6) = (v4(0), v4(1), format!("2001:db8::{own:x}"));
     let setting = format!("net.address={first},{v6}");
-    let words = ["launch", "box", "--base", "busybox", "--set", &setting, "--"];
+    let args = ["launch", "box", "--base", "busybox", "--set", &setting, "--"];
     let server = ["httpd", "-f", "-p", "80", "-h", "/var/www"];
-    sandbox.holm(&[&words[..], &server].concat()).ok();
+    sandbox.holm(&[&args[..], &server].concat()).ok();
     for address in [&first, &v6] {
         if address == &v6 && !std::path::Path::new("/proc/net/if_inet6").exists() {
             continue;
@@ -241,8 +241,8 @@ fn a_guest_has_the_addresses_it_is_given(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
     for address in ["198.18.0.7,198.18.0.8", "127.0.0.1", "198.18.0"] {
         let setting = format!("net.address={address}");
-        let words = ["create", "box", "--base", "busybox", "--set", &setting];
-        sandbox.holm(&words).rejected(&["net.address"]);
+        let args = ["create", "box", "--base", "busybox", "--set", &setting];
+        sandbox.holm(&args).rejected(&["net.address"]);
     }
 }
 

@@ -30,10 +30,10 @@ fn each(outcome: &Outcome, key: &str) -> Vec<Value> {
 fn all_skips_guests_in_the_wanted_state(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "on", &[]);
     sandbox.holm(&CREATE).ok();
-    let state = |word: &str| {
+    let state = |wanted: &str| {
         let listed = sandbox.holm(&["ls", "--json"]).ok();
         assert_eq!(each(&listed, "name"), ["off", "on"]);
-        each(&listed, "status").iter().map(|status| *status == word).collect::<Vec<_>>()
+        each(&listed, "status").iter().map(|status| *status == wanted).collect::<Vec<_>>()
     };
     sandbox.holm(&["freeze", "--all"]).ok();
     assert_eq!(state("frozen"), [false, true]);
@@ -73,7 +73,7 @@ fn all_includes_guests_of_run(sandbox: &mut Sandbox) {
 fn json_is_an_array_for_several(sandbox: &mut Sandbox) {
     sandbox.holm(&CREATE).ok();
     sandbox.holm(&["set", "off", "autostart=true"]).ok();
-    let printed = |words: &[&str]| sandbox.holm(&[words, &["--json"]].concat()).ok().json();
+    let printed = |args: &[&str]| sandbox.holm(&[args, &["--json"]].concat()).ok().json();
     assert_eq!(printed(&["start", "off"]), json!({ "name": "off" }));
     assert_eq!(printed(&["freeze", "--all"]), json!([{ "name": "off" }]));
     assert_eq!(printed(&["thaw", "off", "off"]), json!([{ "name": "off" }]));

@@ -150,12 +150,12 @@ fn a_renamed_guest_is_the_same(sandbox: &mut Sandbox) {
 fn run_keep_leaves_the_guest(sandbox: &mut Sandbox) {
     let head = ["run", "--base", "busybox", "--net", "none", "--name", "box"];
     let script = "echo out; echo x >/root/file; exit 3";
-    let words = [&head[..], &["--keep", "--", "sh", "-c", script]].concat();
-    let outcome = sandbox.holm(&words);
+    let args = [&head[..], &["--keep", "--", "sh", "-c", script]].concat();
+    let outcome = sandbox.holm(&args);
     assert_eq!((outcome.stdout.as_str(), outcome.code()), ("out\n", 3), "{outcome}");
     let kept = status(sandbox, "box");
     assert_eq!((&kept["status"], &kept["last"]["ended"]), (&"stopped".into(), &"exited 3".into()));
-    sandbox.holm(&words).refused(&["box"]);
+    sandbox.holm(&args).refused(&["box"]);
     sandbox.holm(&["set", "box", "command=sleep 100000"]).ok();
     sandbox.holm(&["start", "box"]).ok();
     assert_eq!(exec(sandbox, "box", "cat /root/file").ok().stdout, "x\n");

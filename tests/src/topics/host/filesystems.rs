@@ -37,16 +37,16 @@ fn covered(
 /// doctor, create and run name the filesystem and the remedy, and leave nothing.
 fn is_refused(sandbox: &mut Sandbox, kind: &str) {
     let place = format!("{kind} at {}", sandbox.root().display());
-    let words = ["the Holm root", &place, "ext4, XFS or btrfs", "--root"];
+    let message = ["the Holm root", &place, "ext4, XFS or btrfs", "--root"];
     let doctor = sandbox.holm(&["doctor", "filesystem"]);
     assert_eq!(doctor.code(), 1, "{doctor}");
-    for word in ["missing", &place, "No guest can run here without: filesystem"] {
-        assert!(doctor.stdout.contains(word), "{doctor}");
+    for part in ["missing", &place, "No guest can run here without: filesystem"] {
+        assert!(doctor.stdout.contains(part), "{doctor}");
     }
     changes_nothing(sandbox, |sandbox| {
         let rest = ["--base", "any", "--net", "none", "--", "sleep", "9"];
         for verb in [&["create", "box"][..], &["launch", "box"], &["run"]] {
-            sandbox.holm(&[verb, &rest].concat()).refused(&words);
+            sandbox.holm(&[verb, &rest].concat()).refused(&message);
         }
     });
 }
@@ -91,8 +91,8 @@ fn a_guest_moved_to_an_unsupported_root(sandbox: &mut Sandbox) {
         format!("lowerdir={root},upperdir={},workdir={}", upper.display(), work.display());
     let result = catch_unwind(AssertUnwindSafe(|| {
         covered(sandbox, ["overlay", &options, "all"], |sandbox| {
-            let words = ["the Holm root", &place, "ext4, XFS or btrfs", "--root"];
-            sandbox.holm(&["start", "box"]).refused(&words);
+            let message = ["the Holm root", &place, "ext4, XFS or btrfs", "--root"];
+            sandbox.holm(&["start", "box"]).refused(&message);
             let wrote = std::fs::read_dir(upper.join("guests/box")).into_iter().flatten().flatten();
             let wrote: Vec<_> = wrote.map(|entry| entry.file_name()).collect();
             assert!(wrote.is_empty(), "the refused start wrote {wrote:?}");

@@ -14,14 +14,14 @@ pub const TESTS: &[Test] = &[
 
 fn not_root(sandbox: &mut Sandbox) {
     changes_nothing(sandbox, |sandbox| {
-        for words in [
+        for args in [
             &["run", "--base", "busybox", "--", "true"][..],
             &["create", "box", "--base", "busybox"],
             &["base", "import", "two", "busybox"],
         ] {
             let mut command = Command::new("setpriv");
             command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-            command.arg(&sandbox.options.holm).args(words);
+            command.arg(&sandbox.options.holm).args(args);
             command.env("HOLM_ROOT", sandbox.root()).env("HOLM_IMPORT", &sandbox.options.import);
             sandbox.run(&mut command).refused(&["root"]);
         }
@@ -41,15 +41,15 @@ fn a_missing_requirement_is_named(sandbox: &mut Sandbox) {
     idle(sandbox, "create", "box");
     changes_nothing(sandbox, |sandbox| {
         for name in &needed {
-            let without = |words: &[&str]| {
-                sandbox.run(sandbox.command_with_fault("HOLM_PROBE_NO", name).args(words))
+            let without = |args: &[&str]| {
+                sandbox.run(sandbox.command_with_fault("HOLM_PROBE_NO", name).args(args))
             };
             let doctor = without(&["doctor", name, "--json"]).json();
             let remedy = doctor["features"][0]["remedy"].as_str().expect("a remedy").to_owned();
             assert!(!remedy.is_empty(), "{name}");
-            let words = [&format!("this host lacks {name}: "), remedy.as_str()];
-            without(&["start", "box"]).refused(&words);
-            without(&[&["run"][..], &IDLE].concat()).refused(&words);
+            let message = [&format!("this host lacks {name}: "), remedy.as_str()];
+            without(&["start", "box"]).refused(&message);
+            without(&[&["run"][..], &IDLE].concat()).refused(&message);
         }
     });
     assert_eq!(status(sandbox, "box")["status"], "stopped");

@@ -57,7 +57,7 @@ fn a_guest_cannot_control_a_terminal_that_shows_it(sandbox: &mut Sandbox) {
     let script =
         r"printf 'begin \033[31mred\033[0m \033]0;title\007 \033[6n \233 end\n'; sleep 1000";
     launch(sandbox, &[], script);
-    let text = sandbox.wait_for("the guest's words", || {
+    let text = sandbox.wait_for("the guest's output", || {
         let text = command_bytes(sandbox.command().args(["logs", "g"]));
         text.ends_with(b"end\r\n").then_some(text)
     });
@@ -77,7 +77,7 @@ fn command_bytes(command: &mut std::process::Command) -> Vec<u8> {
 fn a_terminal_is_the_guests_own(sandbox: &mut Sandbox) {
     launch(sandbox, &[], "sleep 1000");
     let script = "test -t 0 && test -t 1 && tty && stty size";
-    for words in [
+    for args in [
         &["exec", "g", "--", "sh", "-c", script][..],
         &["run", "--base", "busybox", "--net", "none", "--", "sh", "-c", script],
     ] {
@@ -86,9 +86,9 @@ fn a_terminal_is_the_guests_own(sandbox: &mut Sandbox) {
         rustix::termios::tcsetwinsize(&master, size).unwrap();
         let stdio = || Stdio::from(slave.try_clone().unwrap());
         let mut command = sandbox.command();
-        command.args(words).stdin(stdio()).stdout(stdio()).stderr(stdio());
+        command.args(args).stdin(stdio()).stdout(stdio()).stderr(stdio());
         let mut child = command.spawn().unwrap();
-        assert!(child.wait().unwrap().success(), "{words:?}");
+        assert!(child.wait().unwrap().success(), "{args:?}");
         assert!(
             rustix::termios::tcgetattr(&slave)
                 .unwrap()
@@ -99,7 +99,7 @@ fn a_terminal_is_the_guests_own(sandbox: &mut Sandbox) {
         let mut text = String::new();
         // Ends in EIO once everything was read.
         let _ = std::io::Read::read_to_string(&mut std::fs::File::from(master), &mut text);
-        assert!(text.contains("/dev/pts/") && text.contains("33 101"), "{words:?}: {text:?}");
+        assert!(text.contains("/dev/pts/") && text.contains("33 101"), "{args:?}: {text:?}");
     }
     sandbox.holm(&["kill", "g"]).ok();
 }

@@ -49,10 +49,10 @@ fn is_stopped_again(sandbox: &Sandbox, what: &str) {
 
 /// Waits until the guest is stopped, then compares the recorded end.
 #[track_caller]
-fn is_noted(sandbox: &Sandbox, words: &str, what: &str) {
+fn is_noted(sandbox: &Sandbox, expected: &str, what: &str) {
     is_stopped_again(sandbox, what);
     let shown = status(sandbox, "box");
-    assert_eq!(shown["last"]["ended"], words, "{what}: {shown}");
+    assert_eq!(shown["last"]["ended"], expected, "{what}: {shown}");
 }
 
 fn before_it_records_the_end(sandbox: &mut Sandbox) {
@@ -168,9 +168,9 @@ fn at_each_step_of_the_start_that_follows(sandbox: &mut Sandbox) {
             let begun = LAUNCHING.contains(step) && !["mount-namespace", "clone"].contains(step);
             // Before Linux 6.15 only the parent learns how it ended.
             let ends = &["unknown", "exited 127 adopted", "unknown adopted"][..];
-            let words = if begun { ends } else { &["killed 1"] };
+            let expected = if begun { ends } else { &["killed 1"] };
             let shown = status(sandbox, "box");
-            assert!(words.iter().any(|word| shown["last"]["ended"] == *word), "{what}: {shown}");
+            assert!(expected.iter().any(|end| shown["last"]["ended"] == *end), "{what}: {shown}");
         }
         is_repaired(sandbox, &before, &what);
     }

@@ -46,8 +46,8 @@ pub fn end(sandbox: &Sandbox) -> Ended {
         let status = status(sandbox, "g");
         // The guest is stopped before its end is recorded: an adopting monitor waits until init is
         // reaped.
-        let words = status["last"]["ended"].as_str().filter(|_| status["status"] == "stopped")?;
-        Some(Ended::parse(words).expect("words of an end"))
+        let ended = status["last"]["ended"].as_str().filter(|_| status["status"] == "stopped")?;
+        Some(Ended::parse(ended).expect("the text of an end"))
     })
 }
 
