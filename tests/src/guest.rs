@@ -30,9 +30,26 @@ pub fn exec(sandbox: &Sandbox, name: &str, script: &str) -> Outcome {
     sandbox.holm(&["exec", name, "sh", "-c", script])
 }
 
-/// A process id on the host, from the guest's `status`.
+/// How the last run ended, from the guest's `status`: `exited 3`, `killed SIGKILL`, `rebooted`.
+pub fn ended(status: &Value) -> String {
+    let last = &status["last_run"];
+    let outcome = last["outcome"].as_str().unwrap_or("no last run");
+    match (last["exit_status"].as_u64(), last["signal"].as_str()) {
+        (Some(status), _) => format!("{outcome} {status}"),
+        (None, Some(signal)) => format!("{outcome} {signal}"),
+        (None, None) => outcome.to_owned(),
+    }
+}
+
+/// What is stored about a guest's last run.
+pub fn stored_last_run(sandbox: &Sandbox, name: &str) -> Option<Value> {
+    let path = sandbox.root().join("guests").join(name).join("last");
+    serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
+}
+
+/// A process id on the host, from the guest's `status`: `init_pid` or `monitor_pid`.
 pub fn pid(status: &Value, whose: &str) -> i32 {
-    let pid = status["state"][whose].as_i64().unwrap_or_else(|| panic!("no {whose} in {status}"));
+    let pid = status[whose].as_i64().unwrap_or_else(|| panic!("no {whose} in {status}"));
     i32::try_from(pid).expect("a process id")
 }
 

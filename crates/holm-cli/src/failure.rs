@@ -4,8 +4,9 @@ use std::error::Error;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use holm::{config, guest};
+use holm::{Code, Coded, Details, config, guest};
 
+use crate::output;
 use crate::term::{self, paint};
 
 /// Exit status when holm itself failed.
@@ -17,19 +18,58 @@ pub const WRONG_USAGE: u8 = 2;
 #[derive(Debug)]
 pub struct Failure {
     error: Box<dyn Error>,
+    details: Details,
+    /// The guest or base whose error it is.
+    name: Option<String>,
     help: Option<String>,
     status: u8,
 }
 
 impl Failure {
     /// holm failed; `message` says at what.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { error: message.into().into(), help: None, status: FAILED }
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            error: message.into().into(),
+            details: Details::new(code),
+            name: None,
+            help: None,
+            status: FAILED,
+        }
     }
 
     /// The command line was wrong.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { status: WRONG_USAGE, ..Self::new(message) }
+        Self { status: WRONG_USAGE, ..Self::new(Code::Usage, message) }
+    }
+
+    /// The same with another code.
+    #[must_use]
+    pub fn code(self, code: Code) -> Self {
+        Self { details: Details { code, ..self.details }, ..self }
+    }
+
+    /// The same about an object.
+    #[must_use]
+    pub fn object(self, object: impl ToString) -> Self {
+        Self { details: self.details.object(object), ..self }
+    }
+
+    /// The same with a reason.
+    #[must_use]
+    pub fn reason(self, reason: impl ToString) -> Self {
+        Self { details: self.details.reason(reason), ..self }
+    }
+
+    /// The same with what to do about it, where the message says that already.
+    #[must_use]
+    pub fn remedy(self, remedy: impl ToString) -> Self {
+        Self { details: self.details.remedy(remedy), ..self }
+    }
+
+    /// The same as the error of one of the names that were given.
+    #[must_use]
+    pub fn of(self, name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..self }
     }
 
     /// The same, with what to do about it.
@@ -55,21 +95,24 @@ impl Failure {
         self.chain().into_iter().find_map(config_error)
     }
 
-    /// `{"message": ..., "causes": [...], "help": ...}`.
-    pub fn json(&self) -> serde_json::Value {
-        let mut texts = self.chain().into_iter().map(ToString::to_string);
-        let mut object = serde_json::json!({ "message": texts.next() });
-        let causes: Vec<String> = texts.collect();
-        if !causes.is_empty() {
-            object["causes"] = causes.into();
-        }
-        if let Some(help) = &self.help {
-            object["help"] = help.clone().into();
-        }
-        if let Some(config::Error::File { origin, line, column, .. }) = self.config_error() {
-            object["place"] = serde_json::json!({ "file": origin, "line": line, "column": column });
-        }
-        object
+    /// The document for a program.
+    pub fn json(&self) -> String {
+        let Details { code, object, reason, remedy } = self.details.clone();
+        let place = match self.config_error() {
+            Some(config::Error::File { origin, line, column, .. }) => {
+                Some(output::Place { file: origin.clone(), line: *line, column: *column })
+            }
+            _ => None,
+        };
+        let error = output::Error {
+            code: code.as_str(),
+            object: object.or_else(|| self.name.clone()),
+            reason,
+            remedy: remedy.or_else(|| self.help.clone()),
+            message: self.error.to_string(),
+            place,
+        };
+        output::json(&output::Failed { name: self.name.clone(), error })
     }
 
     /// Lines for a person.
@@ -94,12 +137,13 @@ impl Failure {
     }
 }
 
-impl<E: Error + 'static> From<E> for Failure {
+impl<E: Coded + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         // A change that was given on the command line.
         let usage = matches!(config_error(&error), Some(config::Error::Change { .. }));
         let status = if usage { WRONG_USAGE } else { FAILED };
-        Self { error: Box::new(error), help: None, status }
+        let details = Details::of(&error);
+        Self { error: Box::new(error), details, name: None, help: None, status }
     }
 }
 
@@ -114,7 +158,7 @@ fn config_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a config::Erro
 /// Shows a failure and gives its status.
 pub fn show(failure: &Failure, json: bool, colour: bool) -> ExitCode {
     if json {
-        term::print(&format!("{}\n", serde_json::json!({ "error": failure.json() })));
+        term::print(&format!("{}\n", failure.json()));
     } else {
         term::print_error(&failure.text(colour));
     }

@@ -7,6 +7,7 @@ mod failure;
 mod global;
 mod options;
 mod other_tools;
+mod output;
 mod overview;
 mod progress;
 mod ready;

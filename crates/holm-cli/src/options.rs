@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use holm::Code;
 use holm::config::{Change, edit_text};
 
 use crate::failure::Failure;
@@ -71,9 +72,9 @@ impl Options {
             changes.push(Change::add("mounts", &absolute(mount)?));
         }
         for variable in &self.env {
-            let (name, value) = variable
-                .split_once('=')
-                .ok_or_else(|| Failure::usage(format!("--env {variable}: write NAME=VALUE")))?;
+            let (name, value) = variable.split_once('=').ok_or_else(|| {
+                Failure::usage(format!("--env {variable}: write NAME=VALUE")).object("--env")
+            })?;
             changes.push(Change::set(&format!("env.{name}"), value));
         }
         for file in &self.ssh_key {
@@ -87,9 +88,9 @@ impl Options {
             changes.push(Change::parse(change)?);
         }
         if !changes.iter().any(|c| c.key == "base") {
-            return Err(
-                Failure::usage("no base is given").help("--base NAME; holm base ls lists them")
-            );
+            return Err(Failure::usage("no base is given")
+                .object("--base")
+                .help("--base NAME; holm base ls lists them"));
         }
         Ok(changes)
     }
@@ -102,20 +103,24 @@ fn absolute(mount: &str) -> Result<String, Failure> {
         return Ok(mount.to_owned());
     }
     let full = std::fs::canonicalize(source).map_err(|e| {
-        Failure::new(format!("cannot find {source}, to be bound into the guest: {e}"))
+        let message = format!("cannot find {source}, to be bound into the guest: {e}");
+        Failure::new(Code::MountSourceUnusable, message).object(source).reason(e)
     })?;
     Ok(format!("{}:{rest}", full.display()))
 }
 
 /// The keys in a `.pub` or `authorized_keys` file.
 fn keys_in(file: &Path) -> Result<Vec<String>, Failure> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|e| Failure::new(format!("cannot read the key file {}: {e}", file.display())))?;
+    let text = std::fs::read_to_string(file).map_err(|e| {
+        let message = format!("cannot read the key file {}: {e}", file.display());
+        Failure::new(Code::SystemError, message).object(file.display()).reason(e)
+    })?;
     let lines = text.lines().map(str::trim);
     let keys: Vec<String> =
         lines.filter(|l| !l.is_empty() && !l.starts_with('#')).map(str::to_owned).collect();
     if keys.is_empty() {
-        return Err(Failure::new(format!("{} holds no public key", file.display())));
+        let message = format!("{} holds no public key", file.display());
+        return Err(Failure::new(Code::ChangeInvalid, message).object(file.display()));
     }
     Ok(keys)
 }

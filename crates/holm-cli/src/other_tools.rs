@@ -1,7 +1,9 @@
 //! Verbs of other tools, and what Holm has for them.
 
+use holm::Code;
 use holm::config::nearest;
 
+use crate::failure::Failure;
 use crate::verb::Table;
 
 /// A verb of another tool, and what to type instead.
@@ -36,14 +38,16 @@ pub fn equivalent(verb: &str) -> Option<&'static str> {
     EQUIVALENTS.iter().find(|(v, _)| *v == verb).map(|(_, equivalent)| *equivalent)
 }
 
-/// The error message for a verb that Holm does not have.
-pub fn unknown_verb(table: Table, verb: &str) -> String {
-    if let Some(equivalent) = equivalent(verb) {
-        return format!("holm has no verb {verb:?}; use {equivalent}");
-    }
+/// The error of a verb that Holm does not have.
+pub fn unknown_verb(table: Table, verb: &str) -> Failure {
     let names = table.all().flat_map(|v| std::iter::once(&v.name).chain(v.aliases)).copied();
-    match nearest(verb, names) {
-        Some(near) => format!("holm has no verb {verb:?}; did you mean {near}?"),
-        None => format!("holm has no verb {verb:?}; holm --help lists them"),
-    }
+    let remedy = match (equivalent(verb), nearest(verb, names)) {
+        (Some(equivalent), _) => format!("use {equivalent}"),
+        (None, Some(near)) => format!("did you mean {near}?"),
+        (None, None) => "holm --help lists them".to_owned(),
+    };
+    Failure::usage(format!("holm has no verb {verb:?}; {remedy}"))
+        .code(Code::VerbUnknown)
+        .object(verb)
+        .remedy(remedy)
 }

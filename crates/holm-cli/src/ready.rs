@@ -6,9 +6,9 @@ use clap::Args;
 use holm::config;
 use holm::guest::{self, Guest};
 use holm::pool::{Name, Pool};
-use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::output;
 
 /// Whether to wait, and how long.
 #[derive(Debug, Args)]
@@ -27,16 +27,17 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Waits if that was asked for; gives the text and the JSON to print then.
-    pub fn wait(&self, pool: &Pool, guest: &Name) -> Result<(String, Value), Failure> {
+    /// Waits if that was asked for; gives the text and the document to print then.
+    pub fn wait(&self, pool: &Pool, guest: &Name) -> Result<(String, String), Failure> {
         let name = guest.as_str();
-        let Some(timeout) = self.wait else { return Ok((String::new(), json!({ "name": name }))) };
+        let document = |ready| output::json(&output::Ready { name: name.to_owned(), ready });
+        let Some(timeout) = self.wait else { return Ok((String::new(), document(None))) };
         let ready = guest::wait_ready(&Guest::new(pool, guest), timeout)?;
         let text = if ready {
             String::new()
         } else {
             format!("{name} runs; its init never says when all is up")
         };
-        Ok((text, json!({ "name": name, "ready": ready })))
+        Ok((text, document(Some(ready))))
     }
 }

@@ -3,10 +3,9 @@
 use holm::config::Effect;
 use holm::guest::Changed;
 use holm::pool::Name;
-use serde_json::json;
 
 use crate::context::Context;
-use crate::term;
+use crate::{output, term};
 
 /// Prints which settings are in effect already and which wait for the next start.
 pub fn report(context: &Context, guest: &Name, changed: &Changed) {
@@ -15,9 +14,7 @@ pub fn report(context: &Context, guest: &Name, changed: &Changed) {
     };
     let (live, next) = (names(Effect::Live), names(Effect::NextStart));
     if context.json {
-        let output = json!({
-            "name": guest.as_str(), "running": changed.running, "live": live, "next_start": next,
-        });
+        let output = output::json(&output::Changed::new(guest.to_string(), changed));
         term::print(&format!("{output}\n"));
     } else if changed.running && !context.quiet {
         if !live.is_empty() {

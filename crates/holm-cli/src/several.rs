@@ -4,12 +4,11 @@ use clap::Args;
 use holm::guest;
 use holm::pool::{self, Pool};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::failure::{FAILED, Failure};
-use crate::term;
 use crate::verb::Outcome;
+use crate::{output, term};
 
 /// Which guests.
 #[derive(Debug, Args)]
@@ -57,17 +56,17 @@ impl Names {
 
     /// Does `work` for each, and reports the results in the order of the names.
     ///
-    /// `work` gives the text that is printed, and the JSON that is printed with `--json`: as it is for one name that
-    /// was given, else in an array, however many there are.
+    /// `work` gives the text that is printed, and the document that is printed with `--json`: as it is for one name
+    /// that was given, else in an array, however many there are.
     pub fn each(
         self,
         context: &Context,
-        work: impl Fn(&Pool, &str) -> Result<(String, Value), Failure>,
+        work: impl Fn(&Pool, &str) -> Result<(String, String), Failure>,
     ) -> Outcome {
         let pool = context.pool()?;
         if let ([name], false) = (self.given.as_slice(), self.all) {
             // The common case needs no other process, and ends as any verb does.
-            let (text, json) = work(&pool, name)?;
+            let (text, json) = work(&pool, name).map_err(|failure| failure.of(name))?;
             report(context, &text, &json);
             return Ok(0);
         }
@@ -86,19 +85,19 @@ impl Names {
 pub struct Answer {
     /// What is printed without `--json`: the error, if it failed.
     text: String,
-    /// What is printed with `--json`.
-    json: Value,
+    /// What is printed with `--json`, a document.
+    json: String,
     failed: bool,
 }
 
 impl Answer {
     /// The result of `name`.
-    pub fn new(context: &Context, name: &str, done: Result<(String, Value), Failure>) -> Self {
+    pub fn new(context: &Context, name: &str, done: Result<(String, String), Failure>) -> Self {
         match done {
             Ok((text, json)) => Self { text, json, failed: false },
             Err(failure) => Self {
                 text: failure.text(context.colour_errors),
-                json: failed(name, &failure),
+                json: failure.of(name).json(),
                 failed: true,
             },
         }
@@ -109,7 +108,7 @@ impl Answer {
 #[derive(Debug)]
 pub struct Answers<'a> {
     context: &'a Context,
-    all: Vec<Value>,
+    all: Vec<String>,
     worst: u8,
 }
 
@@ -129,14 +128,14 @@ impl<'a> Answers<'a> {
         match (self.context.json, answer.failed) {
             (true, _) => self.all.push(answer.json),
             (false, true) => term::print_error(&answer.text),
-            (false, false) => report(self.context, &answer.text, &Value::Null),
+            (false, false) => report(self.context, &answer.text, ""),
         }
     }
 
     /// All are there.
     pub fn finish(self) -> u8 {
         if self.context.json {
-            term::print(&format!("{}\n", Value::from(self.all)));
+            term::print(&format!("{}\n", output::array(self.all)));
         }
         self.worst
     }
@@ -147,13 +146,8 @@ pub fn is_not_running(error: &guest::Error) -> bool {
     matches!(error, guest::Error::NotRunning(_) | guest::Error::Pool(pool::Error::NoGuest { .. }))
 }
 
-/// The JSON of a name that failed, among others.
-fn failed(name: &str, failure: &Failure) -> Value {
-    json!({ "name": name, "error": failure.json() })
-}
-
 /// Prints the result of a verb.
-pub fn report(context: &Context, text: &str, json: &Value) {
+pub fn report(context: &Context, text: &str, json: &str) {
     if context.json {
         term::print(&format!("{json}\n"));
     } else if !context.quiet && !text.is_empty() {

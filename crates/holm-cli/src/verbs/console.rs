@@ -4,6 +4,7 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::os::fd::AsFd;
 
 use clap::Args;
+use holm::Code;
 use holm::guest::{self, Guest};
 use holm::monitor::{Console, ConsoleEnd, Ended, How, MONITOR_SOCKET};
 
@@ -56,7 +57,9 @@ impl Run for Attach {
                 let text = format!(
                     "{name}'s monitor closed the console: this terminal was too slow, or the monitor was killed"
                 );
-                return Err(Failure::new(text).help(format!("holm console {name}")));
+                return Err(Failure::new(Code::ConsoleClosed, text)
+                    .object(&name)
+                    .help(format!("holm console {name}")));
             }
         }
         Ok(0)

@@ -3,12 +3,11 @@
 use clap::Args;
 use holm::guest::{self, Guest};
 use holm::pool::Name;
-use serde_json::json;
 
 use crate::context::Context;
 use crate::options::Options;
-use crate::term;
 use crate::verb::{Group, Outcome, Run, Verb};
+use crate::{output, term};
 
 pub const VERB: Verb =
     Verb::new::<Create>(Group::Guests, "create", "Make a guest, without starting it")
@@ -37,7 +36,7 @@ impl Run for Create {
         let text = self.options.text(&self.command)?;
         guest::create(&Guest::new(&context.pool()?, &name), &text)?;
         if context.json {
-            term::print(&format!("{}\n", json!({ "name": name.as_str() })));
+            term::print(&format!("{}\n", output::json(&output::Named { name: name.to_string() })));
         }
         Ok(0)
     }

@@ -3,11 +3,12 @@
 use std::fmt::Write;
 
 use clap::Args;
+use holm::Code;
 use holm::host::{self, FEATURES, Finding, State};
-use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output;
 use crate::term::{self, paint};
 use crate::verb::{Group, Outcome, Run, Verb};
 
@@ -38,6 +39,8 @@ impl Run for Doctor {
         let unknown = self.features.iter().find(|name| FEATURES.iter().all(|f| f.name != **name));
         if let Some(name) = unknown {
             return Err(Failure::usage(format!("no feature \"{name}\""))
+                .code(Code::FeatureUnknown)
+                .object(name)
                 .help("`holm doctor --help` lists the features"));
         }
         let mut findings = host::probe_all(&context.root());
@@ -46,7 +49,8 @@ impl Run for Doctor {
         }
         let cannot_run = findings.iter().any(|f| f.needed && f.state == State::Missing);
         if context.json {
-            term::print(&format!("{}\n", json!({ "ok": !cannot_run, "features": findings })));
+            let report = output::Report::new(!cannot_run, findings);
+            term::print(&format!("{}\n", output::json(&report)));
         } else {
             term::print(&text(&findings, context.colour));
         }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::Args;
+use holm::Code;
 use holm::config;
 use holm::guest::{self, Guest};
 
@@ -84,7 +85,10 @@ fn edit_until_valid(context: &Context, draft: &Path) -> Result<String, Failure> 
                 }
                 term::print_error(&failure.text(context.colour_errors));
                 if !ask_again()? {
-                    return Err(Failure::new("the edit was given up; nothing was changed"));
+                    return Err(Failure::new(
+                        Code::EditFailed,
+                        "the edit was given up; nothing was changed",
+                    ));
                 }
             }
         }
@@ -114,12 +118,13 @@ fn run_editor(draft: &Path) -> Result<(), Failure> {
             Some(0) => return Ok(()),
             Some(127) => {}
             _ => {
-                return Err(Failure::new(format!(
-                    "the editor {} ended with {status}; nothing was changed",
-                    editor.display()
-                )));
+                let editor = editor.display();
+                let message =
+                    format!("the editor {editor} ended with {status}; nothing was changed");
+                return Err(Failure::new(Code::EditFailed, message).object(editor));
             }
         }
     }
-    Err(Failure::new("there is no editor").help("set EDITOR, or use holm set NAME KEY=VALUE"))
+    Err(Failure::new(Code::EditFailed, "there is no editor")
+        .help("set EDITOR, or use holm set NAME KEY=VALUE"))
 }

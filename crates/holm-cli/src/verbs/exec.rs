@@ -76,7 +76,7 @@ pub fn variables(texts: &[String]) -> Result<BTreeMap<String, String>, Failure> 
             None => (text.as_str(), std::env::var(text).ok()),
         };
         if name.is_empty() {
-            return Err(Failure::usage(format!("--env {text}: write NAME=VALUE")));
+            return Err(Failure::usage(format!("--env {text}: write NAME=VALUE")).object("--env"));
         }
         all.extend(value.map(|value| (name.to_owned(), value)));
     }

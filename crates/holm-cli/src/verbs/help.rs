@@ -1,6 +1,7 @@
 //! `holm help`.
 
 use clap::Args;
+use holm::Code;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -26,17 +27,17 @@ impl Explain for Help {
             term::print(&overview(table));
             return Ok(0);
         };
-        let verb = table
-            .find(name)
-            .ok_or_else(|| Failure::usage(other_tools::unknown_verb(table, name)))?;
+        let verb = table.find(name).ok_or_else(|| other_tools::unknown_verb(table, name))?;
         let mut root = global::command().subcommand(verb.clap());
         root.build();
         let mut command = root.find_subcommand_mut(verb.name);
         for name in &self.verb[1..] {
             command = command.and_then(|c| c.find_subcommand_mut(name));
         }
-        let command = command
-            .ok_or_else(|| Failure::usage(format!("there is no holm {}", self.verb.join(" "))))?;
+        let command = command.ok_or_else(|| {
+            let verb = self.verb.join(" ");
+            Failure::usage(format!("there is no holm {verb}")).code(Code::VerbUnknown).object(verb)
+        })?;
         let help = command.render_long_help();
         term::print(&help.to_string());
         Ok(0)

@@ -1,12 +1,13 @@
 //! `holm inspect`.
 
 use clap::Args;
+use holm::Code;
 use holm::config::{self, Effective, Source};
 use holm::guest::Guest;
-use serde_json::json;
 
 use crate::context::{self, Context};
 use crate::failure::Failure;
+use crate::output;
 use crate::term::{self, Cell};
 use crate::verb::{Group, Outcome, Run, Verb};
 
@@ -45,15 +46,17 @@ impl Run for Inspect {
             if let [only] = all.as_slice()
                 && only.key == *key
             {
-                one(context, only);
+                one(context, only.clone());
                 return Ok(0);
             }
             if all.is_empty() && config::find(key).is_none() {
-                return Err(Failure::new(config::unknown(key)));
+                return Err(Failure::new(Code::KeyUnknown, config::unknown(key)).object(key));
             }
         }
         if context.json {
-            term::print(&format!("{}\n", json!({ "name": self.name, "settings": all })));
+            let settings = all.into_iter().map(output::Setting::from).collect();
+            let settings = output::Settings { name: self.name, settings };
+            term::print(&format!("{}\n", output::json(&settings)));
         } else {
             term::print(&term::table(&["KEY", "VALUE", "SOURCE"], &rows(&all), context.colour));
         }
@@ -61,9 +64,9 @@ impl Run for Inspect {
     }
 }
 
-fn one(context: &Context, setting: &Effective) {
+fn one(context: &Context, setting: Effective) {
     if context.json {
-        term::print(&format!("{}\n", json!(setting)));
+        term::print(&format!("{}\n", output::json(&output::Setting::from(setting))));
     } else {
         term::print(&format!("{}\n", setting.text));
     }

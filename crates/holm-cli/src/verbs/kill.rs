@@ -4,9 +4,9 @@ use clap::Args;
 use holm::config::Signal;
 use holm::guest::{self, Guest};
 use holm::pool::Name;
-use serde_json::json;
 
 use crate::context::Context;
+use crate::output;
 use crate::several::{self, Names};
 use crate::verb::{Group, Outcome, Run, Verb};
 
@@ -44,7 +44,13 @@ impl Run for Kill {
                 Err(error) if all && several::is_not_running(&error) => {}
                 sent => sent?,
             }
-            Ok((String::new(), json!({ "name": name, "signal": signal.to_string() })))
+            Ok((
+                String::new(),
+                output::json(&output::Signalled {
+                    name: name.to_owned(),
+                    signal: signal.to_string(),
+                }),
+            ))
         })
     }
 }

@@ -1,23 +1,26 @@
 //! `holm logs`.
 
-use std::io::stdout;
+use std::io::{self, Write, stdout};
 use std::os::fd::AsFd;
 
 use clap::Args;
 use holm::guest::{self, Guest};
-use holm::monitor;
+use holm::pool::Name;
+use holm::terminal::GuestOutput;
+use holm::{Code, monitor};
 
 use crate::context::{self, Context};
 use crate::failure::Failure;
-use crate::term;
 use crate::verb::{Group, Outcome, Run, Verb};
+use crate::{output, term};
 
 pub const VERB: Verb =
     Verb::new::<Logs>(Group::Inside, "logs", "Print what a guest wrote to its console")
         .aliases(&["log"])
         .examples(
             "holm logs web\n\
-             holm logs -n 20 -f web     # the last 20 lines, and those to come\n\n\
+             holm logs -n 20 -f web     # the last 20 lines, and those to come\n\
+             holm logs --json web       # a document for each line\n\n\
              Holm keeps the last 1 to 2 MiB of each guest.",
         );
 
@@ -38,17 +41,23 @@ impl Run for Logs {
     fn run(self, context: &Context) -> Outcome {
         let pool = context.pool()?;
         let name = context::guest(&pool, &self.name)?;
-        let output = stdout();
         // A guest that was removed meanwhile writes no more.
         let more = || guest::is_active(&Guest::new(&pool, &name)).unwrap_or(false);
         let logs = monitor::Logs {
             directory: &pool.guest_dir(&name),
             lines: self.lines,
             follow_while: self.follow.then_some(&more),
-            output: output.as_fd(),
         };
-        logs.run()
-            .map_err(|error| Failure::new(format!("cannot read the log of {name}: {error}")))?;
+        let written = if context.json { lines(&logs, &name) } else { text(&logs) };
+        match written {
+            // A reader that has gone (`holm logs web | head`) is no error.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            Err(error) => {
+                let message = format!("cannot read the log of {name}: {error}");
+                return Err(Failure::new(Code::SystemError, message).object(&name).reason(error));
+            }
+            Ok(()) => {}
+        }
         if !context.quiet {
             // What the guest itself could not write into its log.
             let (this, last) = guest::oom_kills(&Guest::new(&pool, &name)).unwrap_or_default();
@@ -58,5 +67,50 @@ impl Run for Logs {
             }
         }
         Ok(0)
+    }
+}
+
+/// Writes the log as it is; on a terminal without control sequences.
+fn text(logs: &monitor::Logs<'_>) -> io::Result<()> {
+    let output = stdout();
+    let mut output = GuestOutput::new(output.as_fd());
+    logs.write(&mut output)?;
+    output.finish()
+}
+
+/// Writes a document for each line of the log.
+fn lines(logs: &monitor::Logs<'_>, guest: &Name) -> io::Result<()> {
+    let mut output = Lines { guest, unfinished: Vec::new(), output: stdout().lock() };
+    logs.write(&mut output)?;
+    if output.unfinished.is_empty() { Ok(()) } else { output.write_all(b"\n") }
+}
+
+/// Makes documents of the lines that are written to it.
+struct Lines<'a> {
+    guest: &'a Name,
+    /// The begin of a line that the next bytes will end.
+    unfinished: Vec<u8>,
+    output: io::StdoutLock<'static>,
+}
+
+impl Write for Lines<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.unfinished.extend_from_slice(bytes);
+        let whole =
+            self.unfinished.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let rest = self.unfinished.split_off(whole);
+        for line in std::mem::replace(&mut self.unfinished, rest).split_inclusive(|b| *b == b'\n') {
+            let text = String::from_utf8_lossy(line);
+            // A console ends its lines with both.
+            let text = text.trim_end_matches(['\r', '\n']);
+            let line = output::Line { name: self.guest.as_str(), text };
+            writeln!(self.output, "{}", output::json(&line))?;
+        }
+        self.output.flush()?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
     }
 }

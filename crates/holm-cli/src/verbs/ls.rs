@@ -3,9 +3,9 @@
 use clap::Args;
 use holm::config::NetMode;
 use holm::guest::{self, Status, Summary};
-use serde_json::json;
 
 use crate::context::Context;
+use crate::output;
 use crate::term::{self, Cell};
 use crate::verb::{Group, Outcome, Run, Verb};
 
@@ -35,7 +35,8 @@ impl Run for Ls {
             guests.retain(|g| g.record.is_some());
         }
         if context.json {
-            term::print(&format!("{}\n", json!(guests)));
+            let all = guests.iter().map(|guest| output::json(&output::Guest::from(guest)));
+            term::print(&format!("{}\n", output::array(all)));
         } else if context.quiet {
             for guest in &guests {
                 term::print(&format!("{}\n", guest.name));

@@ -1,13 +1,12 @@
 //! `holm release`.
 
 use clap::Args;
-use holm::guest;
-use serde_json::json;
+use holm::{Code, guest};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::term;
 use crate::verb::{Group, Outcome, Run, Verb};
+use crate::{output, term};
 
 pub const VERB: Verb = Verb::new::<Release>(
     Group::Host,
@@ -29,11 +28,12 @@ impl Run for Release {
         let root = context.root();
         // Opening would make one.
         if !root.join("stage").is_dir() {
-            return Err(Failure::new(format!("there is no Holm root at {}", root.display())));
+            let message = format!("there is no Holm root at {}", root.display());
+            return Err(Failure::new(Code::RootNotFound, message).object(root.display()));
         }
         guest::release(context.pool()?)?;
         if context.json {
-            term::print(&format!("{}\n", json!({ "root": root })));
+            term::print(&format!("{}\n", output::json(&output::Released { root })));
         }
         Ok(0)
     }

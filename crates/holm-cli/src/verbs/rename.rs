@@ -3,11 +3,10 @@
 use clap::Args;
 use holm::guest::{self, Guest};
 use holm::pool::Name;
-use serde_json::json;
 
 use crate::context::Context;
-use crate::term;
 use crate::verb::{Group, Outcome, Run, Verb};
+use crate::{output, term};
 
 pub const VERB: Verb =
     Verb::new::<Rename>(Group::Guests, "rename", "Give a stopped guest another name")
@@ -28,7 +27,10 @@ impl Run for Rename {
         let (old, new) = (Name::new(&self.name)?, Name::new(&self.new)?);
         guest::rename(&Guest::new(&context.pool()?, &old), &new)?;
         if context.json {
-            term::print(&format!("{}\n", json!({ "name": new.as_str() })));
+            term::print(&format!(
+                "{}\n",
+                output::json(&output::Renamed { name: new.to_string(), old_name: old.to_string() })
+            ));
         }
         Ok(0)
     }

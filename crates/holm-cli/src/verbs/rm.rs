@@ -3,9 +3,9 @@
 use clap::Args;
 use holm::guest::{self, Guest};
 use holm::pool::Name;
-use serde_json::json;
 
 use crate::context::Context;
+use crate::output;
 use crate::several::Names;
 use crate::verb::{Group, Outcome, Run, Verb};
 
@@ -39,7 +39,7 @@ impl Run for Rm {
                 }
             }
             guest::remove(&Guest::new(pool, &guest))?;
-            Ok((String::new(), json!({ "name": name })))
+            Ok((String::new(), output::json(&output::Named { name: name.to_owned() })))
         })
     }
 }

@@ -3,7 +3,6 @@
 use clap::{ArgGroup, Args};
 use holm::guest::{self, Guest};
 use holm::pool::{Name, Pool};
-use serde_json::Value;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -57,7 +56,7 @@ impl Run for Start {
     }
 }
 
-fn start(pool: &Pool, guest: &Name, ready: &Ready, all: bool) -> Result<(String, Value), Failure> {
+fn start(pool: &Pool, guest: &Name, ready: &Ready, all: bool) -> Result<(String, String), Failure> {
     match guest::start(&Guest::new(pool, guest)) {
         // `--all` asks for a state in which all run.
         Err(guest::Error::AlreadyRunning(_)) if all => {}

@@ -6,10 +6,10 @@ use holm::guest::{self, Guest, Summary};
 use holm::monitor::{Ended, How};
 use holm::pool::Name;
 use holm::record::{LastRun, RunRecord};
-use serde_json::json;
 
 use super::ls;
 use crate::context::Context;
+use crate::output;
 use crate::several::Names;
 use crate::term::{self, paint};
 use crate::verb::{Group, Outcome, Run, Verb};
@@ -32,7 +32,7 @@ impl Run for StatusOf {
         self.names.including_ephemeral().each(context, |pool, name| {
             let guest = guest::summary(&Guest::new(pool, &Name::new(name)?))?;
             let text = format!("{}{gap}", text(&guest, context.colour).trim_end());
-            Ok((text, json!(guest)))
+            Ok((text, output::json(&output::Guest::from(&guest))))
         })
     }
 }
@@ -77,7 +77,7 @@ fn text(guest: &Summary, colour: bool) -> String {
         lines.push(("monitor", text.to_owned()));
     }
     lines.extend(guest.ruleset_notice.clone().map(|what| ("network rules", what)));
-    if guest.readiness_unknown {
+    if guest.readiness == Some(guest::Readiness::Unknown) {
         let text =
             "not known: its monitor died before init said so, and another hears nothing of it";
         lines.push(("ready", text.to_owned()));

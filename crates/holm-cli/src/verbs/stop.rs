@@ -6,9 +6,9 @@ use clap::Args;
 use holm::config;
 use holm::guest::{self, Guest};
 use holm::pool::{Name, Pool};
-use serde_json::json;
 
 use crate::context::Context;
+use crate::output;
 use crate::several::{self, Names};
 use crate::verb::{Group, Outcome, Run, Verb};
 
@@ -40,7 +40,7 @@ impl Run for Stop {
                 };
             let text =
                 if killed { format!("{name}: did not end in time, killed") } else { String::new() };
-            Ok((text, json!({ "name": name, "killed": killed })))
+            Ok((text, output::json(&output::Killed { name: name.to_owned(), killed })))
         })
     }
 }

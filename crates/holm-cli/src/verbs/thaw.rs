@@ -3,9 +3,9 @@
 use clap::Args;
 use holm::guest::{self, Guest};
 use holm::pool::Name;
-use serde_json::json;
 
 use crate::context::Context;
+use crate::output;
 use crate::several::{self, Names};
 use crate::verb::{Group, Outcome, Run, Verb};
 
@@ -29,7 +29,7 @@ impl Run for Thaw {
                 Err(error) if all && several::is_not_running(&error) => {}
                 done => done?,
             }
-            Ok((String::new(), json!({ "name": name })))
+            Ok((String::new(), output::json(&output::Named { name: name.to_owned() })))
         })
     }
 }

@@ -7,10 +7,10 @@ use holm::config;
 use holm::guest::{self, Guest};
 use holm::monitor::Ended;
 use holm::pool::Name;
-use serde_json::json;
 
 use super::status;
 use crate::context::Context;
+use crate::output;
 use crate::several::Names;
 use crate::verb::{Group, Outcome, Run, Verb};
 
@@ -34,7 +34,10 @@ impl Run for Wait {
             let last = guest::wait(&Guest::new(pool, &Name::new(name)?), self.timeout)?;
             let how = Ended::parse(&last.ended)
                 .map_or_else(|| last.ended.clone(), |e| status::how_text(e.how));
-            Ok((format!("{name}: {how}"), json!({ "name": name, "last": last })))
+            Ok((
+                format!("{name}: {how}"),
+                output::json(&output::Waited { name: name.to_owned(), last_run: (&last).into() }),
+            ))
         })
     }
 }

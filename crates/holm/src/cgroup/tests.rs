@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::layout::Controller::{self, Cpu, Cpuset, Memory, Pids};
 use super::limits::parse_list;
-use super::usage::field;
+use super::usage::{field, parse_cap};
 use super::{Error, Layout, Limits};
 
 /// A hybrid host with each v1 controller alone.
@@ -210,4 +210,12 @@ fn fields_of_flat_keyed_files() {
     assert_eq!(field(events, "oom_k"), None);
     assert_eq!(field("oom_kill_disable 0\nunder_oom 0\noom_kill 7\n", "oom_kill"), Some(7));
     assert_eq!(field("", "populated"), None);
+}
+
+#[test]
+fn caps_on_cpu_time() {
+    assert_eq!(parse_cap("150000 100000\n"), Some(1.5));
+    for none in ["max 100000\n", "-1 100000", "100000 0", ""] {
+        assert_eq!(parse_cap(none), None, "{none}");
+    }
 }

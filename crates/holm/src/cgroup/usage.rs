@@ -6,18 +6,26 @@ use super::guest::GuestCgroup;
 use super::layout::{Controller, open_root};
 use rustix::io::Errno;
 
-/// What a guest uses now. `None` where the host has v1, which counts only for guests with such a
-/// limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+/// What a guest uses now, and what it may use. `None` for limits that are not set, and where the
+/// host has v1, which counts only for guests with such a limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
     /// Bytes of memory, page cache and kernel memory included.
     pub memory: Option<u64>,
     /// Its peak, in bytes.
     pub memory_peak: Option<u64>,
+    /// The most that it may be, in bytes.
+    pub memory_limit: Option<u64>,
     /// Microseconds of CPU time since the start.
     pub cpu_usec: u64,
+    /// The most CPU time that it may have, in CPUs.
+    pub cpu_cap: Option<f64>,
     /// Processes and threads.
     pub pids: Option<u64>,
+    /// The most that there were.
+    pub pids_peak: Option<u64>,
+    /// The most that there may be.
+    pub pids_limit: Option<u64>,
 }
 
 impl GuestCgroup {
@@ -26,17 +34,34 @@ impl GuestCgroup {
         let cpu = self.read("cpu.stat")?.unwrap_or_default();
         let memory = self.controller_dir(Controller::Memory)?;
         let pids = self.controller_dir(Controller::Pids)?;
-        let [now, peak] = if self.layout().on_v2(Controller::Memory) {
-            ["memory.current", "memory.peak"]
+        let [now, peak, limit] = if self.layout().on_v2(Controller::Memory) {
+            ["memory.current", "memory.peak", "memory.max"]
         } else {
-            ["memory.usage_in_bytes", "memory.max_usage_in_bytes"]
+            ["memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.limit_in_bytes"]
         };
         Ok(Usage {
             memory: memory.number(now),
             memory_peak: memory.number(peak),
+            memory_limit: memory.number(limit).filter(|limit| *limit < V1_UNLIMITED),
             cpu_usec: field(&cpu, "usage_usec").unwrap_or(0),
+            cpu_cap: self.cpu_cap()?,
             pids: pids.number("pids.current"),
+            pids_peak: pids.number("pids.peak"),
+            pids_limit: pids.number("pids.max"),
         })
+    }
+
+    /// The cap on CPU time that the kernel enforces, in CPUs.
+    fn cpu_cap(&self) -> Result<Option<f64>> {
+        let cpu = self.controller_dir(Controller::Cpu)?;
+        let text = if self.layout().on_v2(Controller::Cpu) {
+            cpu.read("cpu.max")
+        } else {
+            let read = |file| cpu.read(file);
+            read("cpu.cfs_quota_us")
+                .and_then(|quota| Some(format!("{} {}", quota.trim(), read("cpu.cfs_period_us")?)))
+        };
+        Ok(text.and_then(|text| parse_cap(&text)))
     }
 
     /// How many processes of the guest the kernel has killed because the guest, or a cgroup inside,
@@ -73,6 +98,16 @@ impl GuestCgroup {
             Err(e) => Err(self.io("open cgroup", "", e)),
         }
     }
+}
+
+/// At least this much is "no limit" in v1: the kernel rounds the largest number down to whole pages.
+const V1_UNLIMITED: u64 = 1 << 62;
+
+/// CPUs, from a quota and a period in microseconds; `max` and -1 are no quota.
+pub(super) fn parse_cap(text: &str) -> Option<f64> {
+    let (quota, period) = text.trim().split_once(' ')?;
+    let (quota, period) = (quota.parse::<u32>().ok()?, period.trim().parse::<u32>().ok()?);
+    (period > 0).then(|| f64::from(quota) / f64::from(period))
 }
 
 struct ControllerDir(Option<std::os::fd::OwnedFd>);

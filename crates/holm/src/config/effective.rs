@@ -1,6 +1,5 @@
 //! Every setting of a guest and where it comes from.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::Error;
@@ -11,7 +10,7 @@ use super::types::Config;
 use super::units;
 
 /// A key and the value in effect.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Effective {
     /// Dotted name, with `*` replaced by a name of the user's (`env.LANG`).
     pub key: String,
@@ -22,13 +21,11 @@ pub struct Effective {
     /// Where it comes from.
     pub source: Source,
     /// Line of the file that sets it, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
 }
 
 /// Where a value comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// It is not set.
     Default,

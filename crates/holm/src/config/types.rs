@@ -5,8 +5,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 /// Everything that is configured about one guest.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
@@ -186,8 +184,7 @@ impl Default for Net {
 }
 
 /// Which network stack a guest uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NetMode {
     /// Its own, routed and behind the host's address.
     #[default]
@@ -199,7 +196,7 @@ pub enum NetMode {
 }
 
 /// One published port. A range in the file becomes one of these for each port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Publish {
     /// The host's address to listen on; `None` means all.
     pub host_ip: Option<IpAddr>,
@@ -212,8 +209,7 @@ pub struct Publish {
 }
 
 /// Protocol of a published port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Proto {
     /// TCP.
     Tcp,

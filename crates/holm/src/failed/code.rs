@@ -46,6 +46,7 @@ codes! {
     GuestProtected "guest-protected" "The guest's settings protect it from being removed.",
     ReadinessUnknown "readiness-unknown" "Nobody can know whether the guest is ready.",
     MonitorMissing "monitor-missing" "The guest has no monitor.",
+    ConsoleClosed "console-closed" "The monitor closed a console that was attached.",
     Timeout "timeout" "What was waited for has not happened in time.",
     RunRecordUnreadable "run-record-unreadable" "What the host has stored about the running guest cannot be read.",
     StartFailed "start-failed" "The guest could not be started, for a reason that has no code of its own.",

@@ -60,6 +60,8 @@ pub use running::{RunningGuest, running};
 pub use set::{Changed, replace, set};
 pub use signal::signal;
 pub use start::start;
-pub use status::{Status, Summary, is_active, list, names, oom_kills, summary, wait_ready};
+pub use status::{
+    Readiness, Status, Summary, is_active, list, names, oom_kills, summary, wait_ready,
+};
 pub use stop::stop;
 pub use wait::wait;

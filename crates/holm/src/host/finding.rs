@@ -1,6 +1,5 @@
 /// The state of a feature on this host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// It is there.
     Ok,
@@ -19,7 +18,7 @@ pub(super) enum Answer {
 }
 
 /// One line of `holm doctor`.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The feature's name.
     pub name: &'static str,

@@ -1,15 +1,14 @@
 //! Reading a guest's log, also while its monitor writes and rotates it.
 
-use crate::terminal::GuestOutput;
 use holm_proto::path::{LOG, OLD_LOG};
 use rustix::fs::fstat;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -24,21 +23,11 @@ pub struct Logs<'a> {
     /// the guest's directory is removed, or the output is closed. It is called whenever another file
     /// in the guest's directory has changed.
     pub follow_while: Option<&'a dyn Fn() -> bool>,
-    /// Where it is written; through the escape filter if that is a terminal.
-    pub output: BorrowedFd<'a>,
 }
 
 impl Logs<'_> {
-    /// Writes the log. A closed pipe (EPIPE) is not an error.
-    pub fn run(&self) -> io::Result<()> {
-        let mut output = GuestOutput::new(self.output);
-        match self.copy(&mut output).and_then(|()| output.finish()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            result => result,
-        }
-    }
-
-    fn copy(&self, output: &mut GuestOutput<'_>) -> io::Result<()> {
+    /// Writes the log.
+    pub fn write(&self, output: &mut dyn Write) -> io::Result<()> {
         // Set up before the first read, or what is written in between would be noticed late.
         let watch = self.follow_while.map(|_| self.watch()).transpose()?;
         let goes_on = self.goes_on();
@@ -50,7 +39,7 @@ impl Logs<'_> {
         if let Some(log) = &mut log {
             log.read_to_end(&mut text)?;
         }
-        output.write(tail(&text, self.lines))?;
+        output.write_all(tail(&text, self.lines))?;
         match watch {
             Some(watch) if goes_on => self.follow(&watch, log, output),
             _ => Ok(()),
@@ -84,7 +73,7 @@ impl Logs<'_> {
         &self,
         watch: &OwnedFd,
         mut log: Option<File>,
-        output: &mut GuestOutput<'_>,
+        output: &mut dyn Write,
     ) -> io::Result<()> {
         loop {
             let goes_on = match changed(watch)? {
@@ -113,11 +102,11 @@ impl Logs<'_> {
 }
 
 /// What was written to a log since it was last read.
-fn rest(log: Option<&mut File>, output: &mut GuestOutput<'_>) -> io::Result<()> {
+fn rest(log: Option<&mut File>, output: &mut dyn Write) -> io::Result<()> {
     let Some(log) = log else { return Ok(()) };
     let mut text = Vec::new();
     log.read_to_end(&mut text)?;
-    output.write(&text)
+    output.write_all(&text)
 }
 
 /// What has happened in the guest's directory.

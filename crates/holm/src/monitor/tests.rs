@@ -42,11 +42,11 @@ fn a_log_is_followed_across_its_rotation() {
     let dir = std::env::temp_dir().join(format!("holm-logs-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join("log"), "1\n2\n").unwrap();
-    let (reader, writer) = std::io::pipe().unwrap();
+    let (reader, mut writer) = std::io::pipe().unwrap();
     let directory = dir.clone();
     let following = std::thread::spawn(move || {
-        let output = std::os::fd::AsFd::as_fd(&writer);
-        Logs { directory: &directory, lines: Some(1), follow_while: Some(&|| true), output }.run()
+        let logs = Logs { directory: &directory, lines: Some(1), follow_while: Some(&|| true) };
+        logs.write(&mut writer)
     });
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(reader));
     let mut next = || lines.next().unwrap().unwrap();

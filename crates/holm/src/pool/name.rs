@@ -50,12 +50,6 @@ impl fmt::Display for Name {
     }
 }
 
-impl serde::Serialize for Name {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
-    }
-}
-
 fn shorten(name: &str) -> String {
     if name.chars().count() <= 80 {
         return name.to_owned();

@@ -44,6 +44,16 @@ impl<'a> GuestOutput<'a> {
     }
 }
 
+impl io::Write for GuestOutput<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        GuestOutput::write(self, bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A sequence that is longer is not a colour, and is shown as text.
 const LONGEST: usize = 32;
 

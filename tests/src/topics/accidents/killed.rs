@@ -60,7 +60,7 @@ pub fn is_repaired(sandbox: &mut Sandbox, before: &[String], what: &str) {
     sandbox.wait_for(what, || {
         let listed = sandbox.holm(&["ls"]).ok();
         assert!(listed.stdout.contains("box"), "{what}\n{listed}");
-        (status(sandbox, "box")["status"] == "stopped").then_some(())
+        (status(sandbox, "box")["state"] == "stopped").then_some(())
     });
     // The killed process may have held the guest's lock at the previous look.
     wait_until_as_before(sandbox, before, what, || {
@@ -98,10 +98,11 @@ fn start_killed_at_each_step(sandbox: &mut Sandbox) {
 #[track_caller]
 pub fn is_adopted(sandbox: &Sandbox, step: &str) {
     let first = status(sandbox, "box");
-    assert_ne!(first["status"], "stopped", "{step}: {first}");
+    assert_ne!(first["state"], "stopped", "{step}: {first}");
     sandbox.wait_for("a monitor of its own", || {
         let state = status(sandbox, "box");
-        (state["unwatched"] == false && state["state"]["adopted"].is_u64()).then_some(())
+        (state["health"]["monitor"] != "missing" && state["health"]["adopted"].is_string())
+            .then_some(())
     });
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
     sandbox.holm(&["stop", "box"]).ok();
@@ -132,8 +133,8 @@ fn a_killed_start_continues_in_the_monitor(sandbox: &mut Sandbox) {
         // `start` waits for the lock, which the child has until it is the monitor.
         sandbox.holm(&["start", "box"]).refused(&["guest box", "already running"]);
         let state = status(sandbox, "box");
-        assert_eq!(pid(&state, "monitor"), stopped.at.as_raw_nonzero().get(), "{step}");
-        assert_eq!(state["unwatched"], false, "{step}: {state}");
+        assert_eq!(pid(&state, "monitor_pid"), stopped.at.as_raw_nonzero().get(), "{step}");
+        assert_ne!(state["health"]["monitor"], "missing", "{step}: {state}");
         assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
         sandbox.holm(&["stop", "box"]).ok();
         is_repaired(sandbox, &before, &format!("start went on after {step}"));
@@ -212,12 +213,12 @@ fn a_stop_that_was_killed_lapses(sandbox: &mut Sandbox) {
     let time = format!("{}s", 8 * sandbox.options.patience());
     let mut stop = command.args(["stop", "box", "--timeout", &time]).spawn().expect("holm starts");
     sandbox.wait_for("it is being stopped", || {
-        (status(sandbox, "box")["status"] == "stopping").then_some(())
+        (status(sandbox, "box")["state"] == "stopping").then_some(())
     });
     stop.kill().expect("it runs");
     stop.wait().expect("it ends");
     sandbox.wait_for("nobody stops it any more", || {
-        (status(sandbox, "box")["status"] != "stopping").then_some(())
+        (status(sandbox, "box")["state"] != "stopping").then_some(())
     });
     exec(sandbox, "box", "true").ok();
     sandbox.holm(&["rm", "--force", "box"]).ok();
@@ -232,7 +233,7 @@ fn ids_of_another_guest_are_not_released(sandbox: &mut Sandbox) {
     let noted = std::fs::read_to_string(note("other")).expect("its ids");
     std::fs::write(note("box"), &noted).expect("the note is written");
     sandbox.holm(&["start", "box", "other"]).ok();
-    let base = |name| status(sandbox, name)["state"]["ids"]["base"].as_u64().expect("its ids");
+    let base = |name| status(sandbox, name)["id_range"]["first"].as_u64().expect("its ids");
     assert_ne!(base("box"), base("other"));
     sandbox.holm(&["kill", "box"]).ok();
     // A guest that names another's ids must not release them.

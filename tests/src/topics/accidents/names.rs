@@ -110,7 +110,7 @@ fn verbs_at_the_wrong_time(sandbox: &mut Sandbox) {
         sandbox.holm(&["rm", "box"]).refused(&["guest box", "running", "holm stop box", "--force"]);
         sandbox.holm(&["rename", "box", "two"]).refused(&["guest box", "running", "holm stop box"]);
         let now = status(sandbox, "box");
-        assert_eq!(pid(&now, "pid"), pid(&first, "pid"), "untouched");
+        assert_eq!(pid(&now, "init_pid"), pid(&first, "init_pid"), "untouched");
         idle(sandbox, "create", "two");
         sandbox.holm(&["stop", "box"]).ok();
         sandbox.holm(&["rename", "box", "two"]).refused(&["guest two", "already"]);

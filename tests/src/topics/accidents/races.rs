@@ -48,7 +48,7 @@ fn two_starts(sandbox: &mut Sandbox) {
             let start = ["start", "box"];
             loser(both(sandbox, &start, &start)).refused(&["guest box", "already running"]);
             let state = status(sandbox, "box");
-            assert!(pid(&state, "pid") > 0 && pid(&state, "monitor") > 0, "{state}");
+            assert!(pid(&state, "init_pid") > 0 && pid(&state, "monitor_pid") > 0, "{state}");
             sandbox.holm(&["stop", "box"]).ok();
         }
     });
@@ -89,7 +89,7 @@ fn start_against_stop(sandbox: &mut Sandbox) {
             let [start, stop] = both(sandbox, &["start", "box"], &["stop", "box"]);
             start.ok();
             if stop.status.success() {
-                assert_eq!(status(sandbox, "box")["status"], "stopped");
+                assert_eq!(status(sandbox, "box")["state"], "stopped");
             } else {
                 stop.refused(&["guest box", "not running"]);
                 sandbox.holm(&["stop", "box"]).ok();

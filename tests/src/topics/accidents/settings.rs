@@ -89,8 +89,11 @@ fn invalid_settings_while_the_guest_runs(sandbox: &mut Sandbox) {
     let listed = sandbox.holm(&["ls"]).ok();
     assert!(listed.stdout.contains("settings broken"), "{listed}");
     let shown = status(sandbox, "box");
-    assert!(shown["problem"].as_str().is_some_and(|text| text.contains(&place)), "{shown}");
-    assert_ne!(shown["status"], "stopped", "{shown}");
+    assert!(
+        shown["health"]["problem"].as_str().is_some_and(|text| text.contains(&place)),
+        "{shown}"
+    );
+    assert_ne!(shown["state"], "stopped", "{shown}");
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
     sandbox.holm(&["set", "box", "pids.limit=100"]).refused(&["guest.toml", &line.to_string()]);
     sandbox.holm(&["restart", "box"]).refused(&[&place]);

@@ -25,7 +25,7 @@ fn during_a_start(sandbox: &mut Sandbox) {
     assert!(sandbox.wait_for("holm start ends", || start.try_wait()).success());
 
     let before = status(sandbox, "box");
-    let (first, monitor) = (pid(&before, "pid"), pid(&before, "monitor"));
+    let (first, monitor) = (pid(&before, "init_pid"), pid(&before, "monitor_pid"));
     exec(sandbox, "box", "reboot");
     sandbox.wait_for("the guest is up again", || {
         // The monitor makes the next start, with the same step to stop at.
@@ -33,7 +33,7 @@ fn during_a_start(sandbox: &mut Sandbox) {
             let _ = kill_process(Pid::from_raw(monitor).expect("a process id"), Signal::CONT);
         }
         let now = status(sandbox, "box");
-        (now["status"] == "ready" && pid(&now, "pid") != first).then_some(())
+        (now["state"] == "ready" && pid(&now, "init_pid") != first).then_some(())
     });
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }

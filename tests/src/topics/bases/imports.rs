@@ -42,8 +42,8 @@ fn removal_leaves_what_others_need(sandbox: &mut Sandbox) {
     assert_eq!(objects(sandbox.root()).len(), 4, "equal bodies are kept once");
     let printed = sandbox.holm(&["base", "ls", "--json"]).ok().json();
     for base in printed.as_array().unwrap() {
-        assert_eq!(base["meta"]["bytes"], 3000, "{printed}");
-        assert_eq!(base["meta"]["own_bytes"], 1000, "{printed}");
+        assert_eq!(base["size_bytes"], 3000, "{printed}");
+        assert_eq!(base["own_bytes"], 1000, "{printed}");
     }
     sandbox.holm(&["base", "rm", "one"]).ok();
     assert_eq!(objects(sandbox.root()).len(), 3);

@@ -152,7 +152,7 @@ fn a_base_in_use_stays(sandbox: &mut Sandbox) {
     sandbox.holm(&["base", "rm", "own"]).refused(&["base own", "guest box"]);
     sandbox.holm(&["rm", "box"]).ok();
     let printed = sandbox.holm(&["base", "rm", "own", "--json"]).ok();
-    assert_eq!(printed.json(), serde_json::json!({ "name": "own" }));
+    assert_eq!(printed.json(), serde_json::json!({ "version": 1, "name": "own" }));
 }
 
 fn create_against_rm_of_the_base(sandbox: &mut Sandbox) {

@@ -205,6 +205,6 @@ fn keys_leave_the_console(sandbox: &mut Sandbox) {
     terminal.type_in("\x1dq");
     assert_eq!(terminal.end(sandbox), Some(0), "{}", terminal.text());
     assert!(terminal.is_as_before());
-    assert_eq!(status(sandbox, "box")["status"], "ready", "the guest runs on");
+    assert_eq!(status(sandbox, "box")["state"], "ready", "the guest runs on");
     sandbox.holm(&["kill", "box"]).ok();
 }

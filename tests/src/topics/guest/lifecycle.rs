@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::command;
-use crate::guest::{exec, launch_idle, pid, remove, status};
+use crate::guest::{ended, exec, launch_idle, pid, remove, status};
 use crate::host::Snapshot;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
@@ -61,10 +61,7 @@ fn a_command_that_is_not_there(sandbox: &mut Sandbox) {
 fn starts_answers_and_stops(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let first = status(sandbox, "box");
-    assert!(
-        ["running", "ready"].contains(&first["status"].as_str().unwrap_or_default()),
-        "{first}"
-    );
+    assert!(["running", "ready"].contains(&first["state"].as_str().unwrap_or_default()), "{first}");
     let listed = sandbox.holm(&["ls", "--json"]).ok().json();
     assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
 
@@ -76,12 +73,12 @@ fn starts_answers_and_stops(sandbox: &mut Sandbox) {
     sandbox.holm(&["start", "box"]).refused(&["box"]);
     sandbox.holm(&["stop", "box"]).ok();
     let stopped = status(sandbox, "box");
-    assert_eq!(stopped["status"], "stopped");
-    assert_eq!(stopped["last"]["asked"], true, "{stopped}");
+    assert_eq!(stopped["state"], "stopped");
+    assert_eq!(stopped["last_run"]["requested"], true, "{stopped}");
     sandbox.holm(&["exec", "box", "true"]).refused(&["box"]);
 
     sandbox.holm(&["start", "box"]).ok();
-    assert_ne!(pid(&status(sandbox, "box"), "pid"), pid(&first, "pid"));
+    assert_ne!(pid(&status(sandbox, "box"), "init_pid"), pid(&first, "init_pid"));
     remove(sandbox, "box");
     assert_eq!(sandbox.holm(&["ls", "--json"]).ok().json(), Value::Array(Vec::new()));
 }
@@ -102,14 +99,14 @@ fn signals_reach_process_1_and_kill_reaches_all(sandbox: &mut Sandbox) {
     says("printed");
     let printed = sandbox.holm(&["kill", "-s", "15", "box", "--json"]).ok().json();
     assert_eq!(printed["signal"], "SIGTERM");
-    let ended = sandbox.holm(&["wait", "box", "--json"]);
-    assert!(ended.stdout.contains("exited 5"), "it ended as its handler says\n{ended}");
+    let printed = sandbox.holm(&["wait", "box", "--json"]).ok().json();
+    assert_eq!(ended(&printed), "exited 5", "it ended as its handler says");
     sandbox.holm(&["kill", "-s", "USR1", "box"]).refused(&["box", "not running"]);
     sandbox.holm(&["kill", "--all"]).ok();
 
     sandbox.holm(&["start", "box"]).ok();
     sandbox.holm(&["kill", "--signal", "9", "box"]).ok();
-    assert_eq!(status(sandbox, "box")["status"], "stopped");
+    assert_eq!(status(sandbox, "box")["state"], "stopped");
     sandbox.holm(&["rm", "box"]).ok();
 }
 
@@ -128,7 +125,7 @@ fn a_run_can_be_controlled(sandbox: &mut Sandbox) {
     let mut run = start(sandbox, "trap 'exit 3' HUP; echo here; while :; do sleep 1; done");
     assert_eq!(exec(sandbox, "once", "hostname").ok().stdout, "once\n");
     sandbox.holm(&["freeze", "once"]).ok();
-    assert_eq!(status(sandbox, "once")["status"], "frozen");
+    assert_eq!(status(sandbox, "once")["state"], "frozen");
     sandbox.holm(&["thaw", "once"]).ok();
     sandbox.holm(&["kill", "--signal", "HUP", "once"]).ok();
     assert_eq!(run.wait().expect("it ends").code(), Some(3));
@@ -276,7 +273,7 @@ fn several_start_and_stop_at_once(sandbox: &mut Sandbox) {
     let listed = sandbox.holm(&["ls", "--json"]).ok().json();
     let guests = listed.as_array().expect("a list");
     let bases: Vec<i64> =
-        guests.iter().filter_map(|guest| guest["state"]["ids"]["base"].as_i64()).collect();
+        guests.iter().filter_map(|guest| guest["id_range"]["first"].as_i64()).collect();
     assert_eq!(bases.len(), names.len(), "{listed}");
     for (at, base) in bases.iter().enumerate() {
         assert!(
@@ -352,7 +349,7 @@ fn exec_waits_until_the_mounts_are_complete(sandbox: &mut Sandbox) {
     let launcher = sandbox.wait_for("the launcher stops itself", || {
         let status = sandbox.holm(&["status", "g", "--json"]);
         let status: Value = serde_json::from_str(&status.stdout).ok()?;
-        let launcher = status["state"]["monitor"].as_i64()?;
+        let launcher = status["monitor_pid"].as_i64()?;
         let process = std::fs::read_to_string(format!("/proc/{launcher}/stat")).ok()?;
         process.contains(") T ").then_some(launcher)
     });

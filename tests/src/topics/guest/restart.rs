@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::guest::status;
+use crate::guest::{ended, status};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -34,10 +34,10 @@ fn on_failure_waits_twice_as_long_each_time(sandbox: &mut Sandbox) {
     while restarts < 3 {
         let (pending, after) = sandbox.wait_for("it has ended once more", || {
             let status = status(sandbox, "box");
-            let last = &status["last"];
-            let pending = last["pending"]["at"].as_u64()?;
-            let so_far = last["restarts"].as_u64().filter(|&so_far| so_far > restarts)?;
-            assert_eq!(last["ended"], "exited 1", "{status}");
+            let pending = seconds(status["pending_restart"]["at"].as_str()?);
+            let so_far = status["last_run"]["restarts"].as_u64();
+            let so_far = so_far.filter(|&so_far| so_far > restarts)?;
+            assert_eq!(ended(&status), "exited 1", "{status}");
             restarts = so_far;
             Some((pending, now()))
         });
@@ -50,8 +50,8 @@ fn on_failure_waits_twice_as_long_each_time(sandbox: &mut Sandbox) {
     // `stop` cancels the pending restart.
     sandbox.holm(&["stop", "box"]);
     let stopped = status(sandbox, "box");
-    assert_eq!(stopped["status"], "stopped", "{stopped}");
-    assert!(stopped["last"]["pending"].is_null(), "{stopped}");
+    assert_eq!(stopped["state"], "stopped", "{stopped}");
+    assert!(stopped["pending_restart"].is_null(), "{stopped}");
     sandbox.holm(&["rm", "box"]).ok();
 }
 
@@ -61,9 +61,15 @@ fn a_guest_that_ends_well_stays_stopped(sandbox: &mut Sandbox) {
     launch(sandbox, "on-failure", script);
     let status = sandbox.wait_for("it ends well", || {
         let status = status(sandbox, "box");
-        (status["status"] == "stopped" && status["last"]["ended"] == "exited 0").then_some(status)
+        (status["state"] == "stopped" && ended(&status) == "exited 0").then_some(status)
     });
-    assert!(status["last"]["pending"].is_null(), "{status}");
+    assert!(status["pending_restart"].is_null(), "{status}");
     assert_eq!(begun(sandbox), 2);
     sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// A time of `--json` in seconds since 1970.
+fn seconds(time: &str) -> u64 {
+    let time = humantime::parse_rfc3339(time).expect("a time as RFC 3339 writes it");
+    time.duration_since(UNIX_EPOCH).expect("a time after 1970").as_secs()
 }

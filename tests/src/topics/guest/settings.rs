@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::guest::{exec, launch_idle, remove, status};
+use crate::guest::{ended, exec, launch_idle, remove, status};
 use crate::host::free_port;
 use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
@@ -76,7 +76,7 @@ fn init_is_asked_by_its_stop_signal(sandbox: &mut Sandbox) {
         assert_eq!(stopped["killed"], false, "{stopped}");
         let log = sandbox.holm(&["logs", "-n1", "box"]).ok().stdout;
         assert_eq!(log.trim_end(), expected);
-        assert_eq!(status(sandbox, "box")["last"]["ended"], "exited 3");
+        assert_eq!(ended(&status(sandbox, "box")), "exited 3");
     };
     stop("printed USR1");
     sandbox.holm(&["set", "box", "stop.signal=12"]).ok();
@@ -113,8 +113,8 @@ fn nesting_gives_ids_for_containers(sandbox: &mut Sandbox) {
     launch("nest", "security.nesting=true");
     launch("next", "security.nesting=false");
     let ids = |name: &str| {
-        let ids = status(sandbox, name)["state"]["ids"].clone();
-        (ids["base"].as_u64().expect("a base"), ids["count"].as_u64().expect("a count"))
+        let ids = status(sandbox, name)["id_range"].clone();
+        (ids["first"].as_u64().expect("a base"), ids["count"].as_u64().expect("a count"))
     };
     let mut ranges = ["flat", "nest", "next"].map(ids);
     assert_eq!(ranges[1].1, 1 << 18, "{ranges:?}");

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::guest::{IDLE, exec, launch_idle, remove, status};
+use crate::guest::{IDLE, ended, exec, launch_idle, remove, status};
 use crate::sandbox::Sandbox;
 use crate::terminal::Terminal;
 use crate::test::{Test, test};
@@ -131,7 +131,7 @@ fn a_renamed_guest_is_the_same(sandbox: &mut Sandbox) {
     let stopped = status(sandbox, "box");
     sandbox.holm(&["rename", "box", "new"]).ok();
     assert_eq!(sandbox.holm(&["ls", "-q", "-a"]).ok().stdout, "new\ntaken\n");
-    assert_eq!(status(sandbox, "new")["last"], stopped["last"]);
+    assert_eq!(status(sandbox, "new")["last_run"], stopped["last_run"]);
     sandbox.holm(&["start", "box"]).refused(&["box"]);
 
     sandbox.holm(&["start", "new"]).ok();
@@ -154,7 +154,7 @@ fn run_keep_leaves_the_guest(sandbox: &mut Sandbox) {
     let outcome = sandbox.holm(&args);
     assert_eq!((outcome.stdout.as_str(), outcome.code()), ("out\n", 3), "{outcome}");
     let kept = status(sandbox, "box");
-    assert_eq!((&kept["status"], &kept["last"]["ended"]), (&"stopped".into(), &"exited 3".into()));
+    assert_eq!((&kept["state"], ended(&kept).as_str()), (&"stopped".into(), "exited 3"));
     sandbox.holm(&args).refused(&["box"]);
     sandbox.holm(&["set", "box", "command=sleep 100000"]).ok();
     sandbox.holm(&["start", "box"]).ok();
@@ -205,10 +205,7 @@ fn a_kept_run_can_be_controlled(sandbox: &mut Sandbox) {
     sandbox.holm(&["stop", "box"]).ok();
     assert_eq!(run.wait().expect("it ends").code(), Some(128 + 15));
     let after = status(sandbox, "box");
-    assert_eq!(
-        (&after["status"], &after["last"]["ended"]),
-        (&"stopped".into(), &"exited 143".into())
-    );
+    assert_eq!((&after["state"], ended(&after).as_str()), (&"stopped".into(), "exited 143"));
     sandbox.holm(&["start", "box"]).ok();
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }

@@ -52,7 +52,7 @@ fn a_missing_requirement_is_named(sandbox: &mut Sandbox) {
             without(&[&["run"][..], &IDLE].concat()).refused(&message);
         }
     });
-    assert_eq!(status(sandbox, "box")["status"], "stopped");
+    assert_eq!(status(sandbox, "box")["state"], "stopped");
     // A missing optional feature keeps no guest from starting.
     let mut without = sandbox.command_with_fault("HOLM_PROBE_NO", "criu,reflink");
     sandbox.run(without.args(["start", "box"])).ok();

@@ -1,6 +1,6 @@
 //! Inits that cannot be executed, die at once, or never become ready.
 
-use crate::guest::{exec, idle, status};
+use crate::guest::{ended, exec, idle, status};
 use crate::process::{Stopped, kill_hard};
 use crate::sandbox::Sandbox;
 use crate::source::{fake_systemd, program, system};
@@ -49,7 +49,7 @@ fn is_refused(sandbox: &mut Sandbox, message: &[&str]) {
     changes_nothing(sandbox, |sandbox| {
         for _ in 0..2 {
             sandbox.holm(&["start", "box"]).refused(message);
-            assert_eq!(status(sandbox, "box")["status"], "stopped");
+            assert_eq!(status(sandbox, "box")["state"], "stopped");
         }
     });
     sandbox.holm(&["rm", "box"]).ok();
@@ -104,10 +104,10 @@ fn an_init_that_dies_at_once(sandbox: &mut Sandbox) {
     changes_nothing(sandbox, |sandbox| {
         sandbox.holm(&["start", "box"]).ok();
         sandbox.wait_for("its end is seen", || {
-            (status(sandbox, "box")["status"] == "stopped").then_some(())
+            (status(sandbox, "box")["state"] == "stopped").then_some(())
         });
         let last = status(sandbox, "box");
-        assert_eq!(last["last"]["ended"], "exited 3", "{last}");
+        assert_eq!(ended(&last), "exited 3", "{last}");
         let logs = sandbox.holm(&["logs", "box"]).ok();
         assert!(logs.stdout.contains("last words"), "{logs}");
         let waited = sandbox.holm(&["start", "box", "--wait=10m"]);
@@ -131,7 +131,7 @@ fn an_init_that_dies_before_its_monitor_watches(sandbox: &mut Sandbox) {
         let (started, said) = start.resume(sandbox);
         assert!(started.success(), "{said}");
         sandbox.wait_for("its end is noted", || {
-            (status(sandbox, "box")["last"]["ended"] == "exited 3").then_some(())
+            (ended(&status(sandbox, "box")) == "exited 3").then_some(())
         });
         let logs = sandbox.holm(&["logs", "box"]).ok();
         assert!(logs.stdout.contains("last words"), "{logs}");
@@ -145,12 +145,12 @@ fn an_init_that_dies_at_once_is_started_again(sandbox: &mut Sandbox) {
         sandbox.holm(&["set", "box", "restart=always"]).ok();
         sandbox.holm(&["start", "box"]).ok();
         sandbox.wait_for("it is started again, and again", || {
-            (status(sandbox, "box")["last"]["restarts"].as_u64()? >= 2).then_some(())
+            (status(sandbox, "box")["last_run"]["restarts"].as_u64()? >= 2).then_some(())
         });
         // Whether it runs at this moment or not: `kill` cancels the pending restart.
         sandbox.holm(&["kill", "box"]);
         sandbox.wait_for("it stays stopped", || {
-            (status(sandbox, "box")["status"] == "stopped").then_some(())
+            (status(sandbox, "box")["state"] == "stopped").then_some(())
         });
     });
     sandbox.holm(&["rm", "box"]).ok();
@@ -177,7 +177,7 @@ fn an_init_that_never_gets_ready(sandbox: &mut Sandbox) {
         let message =
             ["guest box", "was not ready", "within 1 s", "keeps running", "holm logs box"];
         sandbox.holm(&["start", "box", "--wait=1s"]).refused(&message);
-        assert_eq!(status(sandbox, "box")["status"], "running");
+        assert_eq!(status(sandbox, "box")["state"], "running");
         exec(sandbox, "box", "exit 0").ok();
         sandbox.holm(&["kill", "box"]).ok();
     });

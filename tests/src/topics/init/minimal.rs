@@ -17,12 +17,12 @@ pub const TESTS: &[Test] = &[
 
 fn reboots_and_powers_off(sandbox: &mut Sandbox) {
     launch(sandbox, &[], "sleep 1000");
-    let first = pid(&status(sandbox, "g"), "pid");
+    let first = pid(&status(sandbox, "g"), "init_pid");
     sandbox.holm(&["exec", "g", "--", "reboot"]);
     sandbox.wait_for("the guest is up again", || {
         let status = status(sandbox, "g");
-        (status["state"]["pid"].as_i64().is_some_and(|pid| pid != 0 && pid != i64::from(first))
-            && status["status"] == "ready")
+        (status["init_pid"].as_i64().is_some_and(|pid| pid != 0 && pid != i64::from(first))
+            && status["state"] == "ready")
             .then_some(())
     });
     sandbox.holm(&["exec", "g", "--", "poweroff"]);

@@ -62,7 +62,7 @@ fn runs(sandbox: &Sandbox, program: &str) -> bool {
 fn wait_until_up(sandbox: &Sandbox) {
     sandbox.wait_for("cron runs", || runs(sandbox, "cron").then_some(()));
     let status = sandbox.holm(&["status", "g", "--json"]).ok().json();
-    let address = status["state"]["net"]["guest_v4"].as_str().expect("an address").to_owned();
+    let address = status["addresses"][0].as_str().expect("an address").to_owned();
     let address = SocketAddr::new(address.parse().expect("an address"), 22);
     let greeting = || {
         let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(2)).ok()?;
@@ -139,6 +139,6 @@ fn wait_ends_if_init_reports_no_readiness(sandbox: &mut Sandbox) {
     let printed = sandbox.holm(&["restart", "g", "--wait", "--json"]).ok().json();
     assert_eq!(printed["ready"], false, "{printed}");
     let status = sandbox.holm(&["status", "g", "--json"]).ok().json();
-    assert_eq!(status["status"], "running", "and is not called ready");
+    assert_eq!(status["state"], "running", "and is not called ready");
     sandbox.holm(&["rm", "--force", "g"]).ok();
 }

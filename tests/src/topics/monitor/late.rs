@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Signal};
 
-use crate::guest::{IDLE, exec, idle, status};
+use crate::guest::{IDLE, exec, idle, status, stored_last_run};
 use crate::process::{has_ended, kill, process};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
@@ -14,7 +14,7 @@ pub const TESTS: &[Test] = &[
 
 /// Stops (SIGSTOP) the monitor of a guest and kills the guest's init; returns the monitor.
 fn end_unseen(sandbox: &Sandbox) -> Pid {
-    let (init, monitor) = (process(sandbox, "pid"), process(sandbox, "monitor"));
+    let (init, monitor) = (process(sandbox, "init_pid"), process(sandbox, "monitor_pid"));
     kill(monitor, Signal::STOP);
     kill(init, Signal::KILL);
     sandbox.wait_for("init has ended", || has_ended(init).then_some(()));
@@ -25,15 +25,15 @@ fn a_late_monitor_harms_no_later_run(sandbox: &mut Sandbox) {
     idle(sandbox, "launch", "box");
     let monitor = end_unseen(sandbox);
     sandbox.holm(&["start", "box"]).ok();
-    let run = process(sandbox, "pid");
+    let run = process(sandbox, "init_pid");
     kill(monitor, Signal::CONT);
     sandbox.wait_for("the late monitor is done", || has_ended(monitor).then_some(()));
-    assert_eq!(process(sandbox, "pid"), run, "the second run goes on");
+    assert_eq!(process(sandbox, "init_pid"), run, "the second run goes on");
     exec(sandbox, "box", "true").ok();
     // The note about the first run is not taken for the second's.
-    let last = status(sandbox, "box")["last"].clone();
+    let last = stored_last_run(sandbox, "box").expect("the first run has ended");
     sandbox.holm(&["stop", "--timeout", "0s", "box"]).ok();
-    let after = status(sandbox, "box")["last"].clone();
+    let after = stored_last_run(sandbox, "box").expect("the second run has ended");
     assert_ne!((&last["run"], &last["at"]), (&after["run"], &after["at"]), "{last} {after}");
     sandbox.holm(&["rm", "box"]).ok();
 }
@@ -45,13 +45,13 @@ fn a_late_monitor_still_follows_the_restart_policy(sandbox: &mut Sandbox) {
     let before = status(sandbox, "box");
     // This command cleans up the ended run.
     sandbox.holm(&["set", "box", "pids.limit=50"]).ok();
-    assert_eq!(status(sandbox, "box")["status"], "restarting", "{before}");
+    assert_eq!(status(sandbox, "box")["state"], "restarting", "{before}");
     for args in [&["rename", "box", "other"][..], &["rm", "box"]] {
         sandbox.holm(args).refused(&["box", "is about to be started again", "holm stop box"]);
     }
     kill(monitor, Signal::CONT);
     sandbox
         .wait_for("it runs again", || exec(sandbox, "box", "true").status.success().then_some(()));
-    assert_ne!(status(sandbox, "box")["state"]["pid"], before["state"]["pid"]);
+    assert_ne!(status(sandbox, "box")["init_pid"], before["init_pid"]);
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }

@@ -12,7 +12,7 @@ mod unreachable;
 
 use holm::monitor::Ended;
 
-use crate::guest::status;
+use crate::guest::{status, stored_last_run};
 use crate::sandbox::Sandbox;
 use crate::test::Test;
 
@@ -46,8 +46,8 @@ pub fn end(sandbox: &Sandbox) -> Ended {
         let status = status(sandbox, "g");
         // The guest is stopped before its end is recorded: an adopting monitor waits until init is
         // reaped.
-        let ended = status["last"]["ended"].as_str().filter(|_| status["status"] == "stopped")?;
-        Some(Ended::parse(ended).expect("the text of an end"))
+        let last = stored_last_run(sandbox, "g").filter(|_| status["state"] == "stopped")?;
+        Some(Ended::parse(last["ended"].as_str()?).expect("an end"))
     })
 }
 

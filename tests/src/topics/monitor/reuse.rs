@@ -56,7 +56,7 @@ fn name_in_state(sandbox: &mut Sandbox, whose: &str, pid: u32) {
 
 /// Kills the guest's monitor, and waits until it is reaped.
 fn kill_monitor(sandbox: &Sandbox) {
-    let monitor = Pid::from_raw(pid(&status(sandbox, "box"), "monitor")).expect("a process id");
+    let monitor = Pid::from_raw(pid(&status(sandbox, "box"), "monitor_pid")).expect("a process id");
     kill_process(monitor, Signal::KILL).expect("it runs");
     sandbox.wait_for("the monitor is reaped", || test_kill_process(monitor).err().map(drop));
 }
@@ -72,7 +72,7 @@ fn of_a_monitor(sandbox: &mut Sandbox) {
     sandbox.holm(&["start", "box"]).refused(&["already running"]);
     let adopted = status(sandbox, "box");
     assert_eq!(adopted["unwatched"], false, "{adopted}");
-    assert_ne!(pid(&adopted, "monitor").unsigned_abs(), other.0.id(), "{adopted}");
+    assert_ne!(pid(&adopted, "monitor_pid").unsigned_abs(), other.0.id(), "{adopted}");
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
     other.is_unharmed();
     sandbox.holm(&["rm", "--force", "box"]).ok();
@@ -104,7 +104,7 @@ fn of_a_monitor_with_a_pending_restart(sandbox: &mut Sandbox) {
     let mut last: Value = serde_json::from_str(&text).expect("JSON");
     last["pending"] = json!({ "at": 1, "by": other.0.id(), "by_inode": 1 });
     std::fs::write(&path, last.to_string()).expect("a file");
-    assert_eq!(status(sandbox, "box")["status"], "stopped");
+    assert_eq!(status(sandbox, "box")["state"], "stopped");
     sandbox.holm(&["start", "box"]).ok();
     sandbox.holm(&["rm", "--force", "box"]).ok();
     other.is_unharmed();

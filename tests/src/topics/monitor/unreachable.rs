@@ -18,7 +18,7 @@ fn a_wiped_run_directory_loses_no_guest(sandbox: &mut Sandbox) {
     let number = sandbox.instance().expect("the root is in use");
     std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run directory");
     let found = sandbox.holm(&["status", "box", "--json"]).ok();
-    assert_ne!(found.json()["status"], "stopped");
+    assert_ne!(found.json()["state"], "stopped");
     assert!(found.stderr.contains("the monitor of guest box could not be reached;"), "{found}");
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
     remove(sandbox, "box");
@@ -29,7 +29,7 @@ fn a_wiped_run_directory_keeps_instance_numbers(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let number = sandbox.instance().expect("the root is in use");
     let kept = std::fs::metadata(sandbox.root().join("instance")).expect("a file").ino();
-    let before = pid(&status(sandbox, "box"), "pid");
+    let before = pid(&status(sandbox, "box"), "init_pid");
     std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run directory");
     std::fs::remove_file(format!("/run/holm/instances/{number}")).expect("its link");
 
@@ -40,7 +40,7 @@ fn a_wiped_run_directory_keeps_instance_numbers(sandbox: &mut Sandbox) {
     assert_ne!(taken.trim(), number.to_string());
     sandbox.holm(&["--root", &root, "release"]).ok();
 
-    assert_eq!(pid(&status(sandbox, "box"), "pid"), before);
+    assert_eq!(pid(&status(sandbox, "box"), "init_pid"), before);
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
     assert_eq!(sandbox.instance(), Some(number));
     let now = std::fs::metadata(sandbox.root().join("instance")).expect("a file").ino();
@@ -62,13 +62,13 @@ fn a_guest_with_an_unreadable_run_record_can_be_killed(sandbox: &mut Sandbox) {
     let listed = sandbox.holm(&["ls"]).ok();
     assert!(listed.stdout.contains("odd   unknown"), "the others are listed too\n{listed}");
     assert!(listed.stdout.contains("\nbox  "), "{listed}");
-    assert_eq!(status(sandbox, "odd")["status"], "unknown");
+    assert_eq!(status(sandbox, "odd")["state"], "unknown");
     for verb in ["start", "stop", "rm"] {
         sandbox.holm(&[verb, "odd"]).refused(&["odd cannot be read", "holm kill odd"]);
     }
     sandbox.holm(&["kill", "odd"]).ok();
     assert!(!group.exists());
-    assert_eq!(status(sandbox, "odd")["status"], "stopped");
+    assert_eq!(status(sandbox, "odd")["state"], "stopped");
     sandbox.holm(&["start", "odd"]).ok();
     remove(sandbox, "odd");
     remove(sandbox, "box");

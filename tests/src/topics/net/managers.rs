@@ -48,8 +48,8 @@ fn settles(sandbox: &Sandbox, script: &str, right: impl Fn(&str) -> bool) {
 /// The guest has the addresses of its run record and answers at them; then it ends.
 fn is_as_decided(sandbox: &Sandbox) {
     let status: Value = sandbox.holm(&["status", "g", "--json"]).ok().json();
-    let address = |key: &str| status["state"]["net"][key].as_str().expect("an address").to_owned();
-    let (v4, v6) = (address("guest_v4"), address("guest_v6"));
+    let address = |at: usize| status["addresses"][at].as_str().expect("an address").to_owned();
+    let (v4, v6) = (address(0), address(1));
     let is_one_line = |text: &str, part: &str| text.lines().count() == 1 && text.contains(part);
     settles(sandbox, "ip -4 -o address show dev eth0", |text| {
         is_one_line(text, &format!(" {v4}/32 "))

@@ -138,9 +138,8 @@ fn serves_on_its_address_and_on_a_published_port(sandbox: &mut Sandbox) {
     let server =
         "mkdir -p /srv && echo hello from inside >/srv/page && exec httpd -f -p 80 -h /srv";
     sandbox.holm(&[&args[..], &[server]].concat()).ok();
-    let address = status(sandbox, "web")["state"]["net"]["guest_v4"]
-        .as_str()
-        .and_then(|a| a.parse::<IpAddr>().ok());
+    let address =
+        status(sandbox, "web")["addresses"][0].as_str().and_then(|a| a.parse::<IpAddr>().ok());
     let address = address.expect("an address");
     let hello = |answer: String| answer.contains("hello from inside").then_some(());
     sandbox

@@ -6,9 +6,9 @@ use std::time::Instant;
 use clap::Args;
 use holm::pool::Name;
 use holm::store::{self, ImportOptions, Phase, Progress, Source};
-use serde_json::json;
 
 use crate::context::Context;
+use crate::output;
 use crate::progress::Line;
 use crate::term;
 use crate::verb::{Outcome, Run};
@@ -50,7 +50,7 @@ impl Run for Import {
         line.clear();
         let base = result?;
         if context.json {
-            term::print(&format!("{}\n", json!({ "name": name.as_str(), "meta": base.meta })));
+            term::print(&format!("{}\n", output::json(&output::Base::from(&base))));
         } else if !context.quiet {
             let os = base.meta.os.as_deref().unwrap_or("unknown system");
             let (files, size) = (base.meta.files, term::size(base.meta.bytes));

@@ -3,11 +3,10 @@
 use clap::Args;
 use holm::pool::Name;
 use holm::store;
-use serde_json::json;
 
 use crate::context::Context;
-use crate::term;
 use crate::verb::{Outcome, Run};
+use crate::{output, term};
 
 const EXAMPLES: &str = "Examples:
   holm base inspect debian13
@@ -33,7 +32,7 @@ impl Run for Inspect {
         };
         let meta = &base.meta;
         if context.json {
-            let output = json!({ "name": base.name.as_str(), "image": base.image, "meta": meta });
+            let output = output::json(&output::Base::from(&base));
             term::print(&format!("{output}\n"));
             return Ok(0);
         }

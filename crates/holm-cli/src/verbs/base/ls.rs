@@ -2,9 +2,9 @@
 
 use clap::Args;
 use holm::store;
-use serde_json::{Value, json};
 
 use crate::context::Context;
+use crate::output;
 use crate::term::{self, Cell};
 use crate::verb::{Outcome, Run};
 
@@ -25,9 +25,8 @@ impl Run for Ls {
             term::print_error(&format!("warning: {error}\n"));
         }
         if context.json {
-            let all: Vec<Value> =
-                bases.iter().map(|b| json!({ "name": b.name.as_str(), "meta": b.meta })).collect();
-            term::print(&format!("{}\n", Value::from(all)));
+            let all = bases.iter().map(|base| output::json(&output::Base::from(base)));
+            term::print(&format!("{}\n", output::array(all)));
             return Ok(0);
         }
         if context.quiet {

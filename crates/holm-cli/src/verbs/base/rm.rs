@@ -3,10 +3,10 @@
 use clap::Args;
 use holm::pool::Name;
 use holm::store;
-use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output;
 use crate::several::{self, Answer, Answers};
 use crate::verb::{Outcome, Run};
 
@@ -29,15 +29,19 @@ impl Run for Rm {
         let remove =
             |name: &str| -> Result<(), Failure> { Ok(store::remove(&pool, &Name::new(name)?)?) };
         if let [name] = self.names.as_slice() {
-            remove(name)?;
-            several::report(context, "", &json!({ "name": name }));
+            remove(name).map_err(|failure| failure.of(name))?;
+            several::report(context, "", &document(name));
             return Ok(0);
         }
         let mut answers = Answers::new(context);
         for name in &self.names {
-            let removed = remove(name).map(|()| (String::new(), json!({ "name": name })));
+            let removed = remove(name).map(|()| (String::new(), document(name)));
             answers.add(name, Ok(Answer::new(context, name, removed)));
         }
         Ok(answers.finish())
     }
+}
+
+fn document(name: &str) -> String {
+    output::json(&output::Named { name: name.to_owned() })
 }

@@ -6,4 +6,4 @@ mod summary;
 
 pub use list::{is_active, list, names, oom_kills, summary};
 pub use ready::wait_ready;
-pub use summary::{Status, Summary};
+pub use summary::{Readiness, Status, Summary};

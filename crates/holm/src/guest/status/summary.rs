@@ -1,5 +1,3 @@
-use serde::Serialize;
-
 use super::super::error::{Error, Result};
 use super::super::handle::Guest;
 use super::super::running::{RunningGuest, read_record};
@@ -10,8 +8,7 @@ use crate::pool::Name;
 use crate::record::{LastRun, PendingRestart, RunRecord};
 
 /// What a guest is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// It does not run.
     Stopped,
@@ -29,8 +26,21 @@ pub enum Status {
     Unknown,
 }
 
+/// What is known about the readiness of a running guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readiness {
+    /// Init has reported that the guest is ready.
+    Ready,
+    /// Init will report it, and has not yet.
+    Waiting,
+    /// Init never reports it.
+    Unreported,
+    /// It cannot be known: the guest's first monitor died before init reported it.
+    Unknown,
+}
+
 /// A guest at a glance.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Summary {
     /// Its name.
     pub name: Name,
@@ -44,16 +54,14 @@ pub struct Summary {
     pub oom_kills: u64,
     /// Its monitor is dead, and no new one could be started, because another command has locked the
     /// guest.
-    #[serde(rename = "unwatched")]
     pub monitor_missing: bool,
-    /// Whether it is ready cannot be known: its first monitor died before init reported it.
-    #[serde(rename = "unheard")]
-    pub readiness_unknown: bool,
+    /// Whether it is ready; `None` if it does not run.
+    pub readiness: Option<Readiness>,
     /// The ruleset that protects its network had been flushed: whether it was restored, or why not.
-    #[serde(rename = "unguarded")]
     pub ruleset_notice: Option<String>,
+    /// Its settings; `None` for a guest for one command, and if they have a mistake.
+    pub config: Option<Config>,
     /// Its run record, if it runs.
-    #[serde(rename = "state")]
     pub record: Option<RunRecord>,
     /// How its last run ended.
     pub last: Option<LastRun>,
@@ -81,10 +89,17 @@ pub(super) fn inspect(guest: &Guest<'_>) -> Result<Option<Summary>> {
     if !has_dir && running.is_none() {
         return Ok(None);
     }
-    let (base, problem) = base_and_problem(running.as_ref(), has_dir.then(|| guest.config()));
+    let (config, problem) = match has_dir.then(|| guest.config()) {
+        None => (None, None),
+        Some(Err(error)) => (None, Some(error.to_string())),
+        Some(Ok((_, config))) => (Some(config), None),
+    };
+    let recorded = running.as_ref().map(|it| &it.record.base);
+    let base = config.as_ref().map(|config| &config.base).or(recorded).cloned();
+    let readiness = running.as_ref().map(readiness_of);
     let last = last_run(guest, running.is_some());
     let status = match &running {
-        Some(running) => status_of(running),
+        Some(running) => status_of(running, readiness == Some(Readiness::Ready)),
         None if last
             .as_ref()
             .is_some_and(|last| last.pending.as_ref().is_some_and(PendingRestart::has_monitor)) =>
@@ -97,30 +112,17 @@ pub(super) fn inspect(guest: &Guest<'_>) -> Result<Option<Summary>> {
     Ok(Some(Summary {
         name: name.clone(),
         status,
-        base,
+        base: base.unwrap_or_default(),
         usage: running.as_ref().and_then(|it| it.cgroup.usage().ok()),
         oom_kills: running.as_ref().and_then(|it| it.cgroup.oom_kills().ok()).unwrap_or(0),
         monitor_missing: running.as_ref().is_some_and(|it| !it.record.has_monitor()),
-        readiness_unknown: status == Status::Running
-            && running.as_ref().is_some_and(|it| it.record.notifies && it.record.adopted.is_some()),
+        readiness,
         ruleset_notice: None,
+        config,
         record: running.map(|it| it.record),
         last,
         problem,
     }))
-}
-
-/// The base it stands on, and what is wrong with its settings.
-fn base_and_problem(
-    running: Option<&RunningGuest>,
-    config: Option<Result<(String, Config)>>,
-) -> (String, Option<String>) {
-    let recorded = || running.map_or_else(String::new, |it| it.record.base.clone());
-    match config {
-        None => (recorded(), None),
-        Some(Err(error)) => (recorded(), Some(error.to_string())),
-        Some(Ok((_, config))) => (config.base, None),
-    }
 }
 
 /// Its last run, with what became of the pending restart.
@@ -147,20 +149,33 @@ fn unknown(name: &Name, error: &Error) -> Summary {
         usage: None,
         oom_kills: 0,
         monitor_missing: false,
-        readiness_unknown: false,
+        readiness: None,
         ruleset_notice: None,
+        config: None,
         record: None,
         last: None,
         problem: Some(in_one_line(error)),
     }
 }
 
-fn status_of(running: &RunningGuest) -> Status {
+fn readiness_of(running: &RunningGuest) -> Readiness {
+    if running.cgroup.ready().unwrap_or(false) {
+        Readiness::Ready
+    } else if !running.record.notifies {
+        Readiness::Unreported
+    } else if running.record.adopted.is_some() {
+        Readiness::Unknown
+    } else {
+        Readiness::Waiting
+    }
+}
+
+fn status_of(running: &RunningGuest, ready: bool) -> Status {
     if running.record.is_stopping() {
         Status::Stopping
     } else if running.cgroup.frozen().unwrap_or(false) {
         Status::Frozen
-    } else if running.cgroup.ready().unwrap_or(false) {
+    } else if ready {
         Status::Ready
     } else {
         Status::Running

@@ -1,0 +1,204 @@
+use std::net::IpAddr;
+
+use holm::config::{Arch, NetMode, Proto, Publish};
+use holm::guest::{Status, Summary};
+use holm::record::{PendingRestart, RunRecord};
+use serde::Serialize;
+
+use super::health::Health;
+use super::last_run::LastRun;
+use super::limits::Limits;
+use super::time::Time;
+
+/// A guest at a glance.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Guest {
+    /// Its name.
+    name: String,
+    /// What it is doing.
+    state: State,
+    /// Whether it is a guest for one command (`holm run`), which is gone when that ends.
+    one_command: bool,
+    /// The base it stands on; null if that is not known.
+    base: Option<String>,
+    /// The machine that its programs see, as `uname -m` names it; null if it does not run.
+    arch: Option<&'static str>,
+    /// Its init's process id on the host; null if it does not run.
+    init_pid: Option<i32>,
+    /// The process id of its monitor on the host, or of the `holm run` that waits for it; null if it does not run.
+    monitor_pid: Option<i32>,
+    /// When this run was started; null if it does not run.
+    started: Option<Time>,
+    /// How long this run has gone on, in seconds of `CLOCK_BOOTTIME`.
+    uptime_seconds: Option<u64>,
+    /// Which network it has; null if it does not run.
+    network: Option<Network>,
+    /// Its addresses, IPv4 first; none if it does not run, or has no network of its own.
+    addresses: Vec<IpAddr>,
+    /// Its published ports; none if it does not run.
+    ports: Vec<Port>,
+    /// The uids and gids of the host that its users map to; null if it does not run.
+    id_range: Option<IdRange>,
+    /// What it may use, uses, and has used at most in this run.
+    limits: Limits,
+    /// Whether its monitor and its readiness are as they should be.
+    health: Health,
+    /// How its last run ended; null before the first has.
+    last_run: Option<LastRun>,
+    /// The start that its monitor is waiting to make.
+    pending_restart: Option<Pending>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// it does not run
+    Stopped,
+    /// its init runs, and has not reported that the guest is ready, or never does
+    Running,
+    /// its init has reported that it is ready
+    Ready,
+    /// all its processes are frozen
+    Frozen,
+    /// it has been asked to end, or its end is being recorded
+    Stopping,
+    /// it has ended, and its monitor will start it again
+    Restarting,
+    /// its run record cannot be read
+    Unknown,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Network {
+    /// The mode, as in `net.mode`.
+    mode: &'static str,
+    /// The host's end of its veth pair; null in other modes than `private`.
+    host_interface: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Port {
+    /// The host's address that it is published on; null for all.
+    host_address: Option<IpAddr>,
+    /// The host's port.
+    host_port: u16,
+    /// The guest's port.
+    guest_port: u16,
+    /// `tcp` or `udp`.
+    protocol: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct IdRange {
+    /// What 0 in the guest is on the host.
+    first: u32,
+    /// How many there are.
+    count: u32,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Pending {
+    /// When it will be made.
+    at: Time,
+    /// The number of this start among those in a row that its restart policy made.
+    attempt: u32,
+}
+
+impl From<&Summary> for Guest {
+    fn from(guest: &Summary) -> Self {
+        let record = guest.record.as_ref();
+        let last = guest.last.as_ref();
+        let pending = |pending: &PendingRestart| Pending {
+            at: Time::new(pending.at),
+            attempt: last.map_or(0, |last| last.restarts),
+        };
+        Self {
+            name: guest.name.to_string(),
+            state: guest.status.into(),
+            one_command: record.is_some_and(|record| record.one_command),
+            base: Some(guest.base.clone()).filter(|base| !base.is_empty()),
+            arch: record.map(|record| arch(record.arch)),
+            init_pid: record.map(|record| record.init_pid),
+            monitor_pid: record.map(|record| record.monitor_pid),
+            started: record.map(|record| Time::new(record.started)),
+            uptime_seconds: record.map(RunRecord::age),
+            network: record.map(network),
+            addresses: record.map_or_else(Vec::new, addresses),
+            ports: record.map_or_else(Vec::new, |record| ports(&record.network.publish)),
+            id_range: record
+                .map(|record| IdRange { first: record.ids.base, count: record.ids.count }),
+            limits: guest.into(),
+            health: guest.into(),
+            last_run: last.map(LastRun::from),
+            pending_restart: last.and_then(|last| last.pending.as_ref()).map(pending),
+        }
+    }
+}
+
+impl From<Status> for State {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Stopped => Self::Stopped,
+            Status::Running => Self::Running,
+            Status::Ready => Self::Ready,
+            Status::Frozen => Self::Frozen,
+            Status::Stopping => Self::Stopping,
+            Status::Restarting => Self::Restarting,
+            Status::Unknown => Self::Unknown,
+        }
+    }
+}
+
+/// The machine that programs see, as `uname -m` names it.
+pub fn arch(arch: Arch) -> &'static str {
+    match arch {
+        Arch::Native => std::env::consts::ARCH,
+        Arch::I686 => "i686",
+    }
+}
+
+/// A network mode, as it is written in guest.toml.
+pub fn mode(mode: NetMode) -> &'static str {
+    match mode {
+        NetMode::Private => "private",
+        NetMode::Host => "host",
+        NetMode::None => "none",
+    }
+}
+
+/// The addresses of a running guest that has a network of its own.
+pub fn addresses(record: &RunRecord) -> Vec<IpAddr> {
+    let network = &record.network;
+    match network.mode {
+        NetMode::Private => {
+            let v6 = network.guest_v6.map(IpAddr::V6);
+            std::iter::once(IpAddr::V4(network.guest_v4)).chain(v6).collect()
+        }
+        NetMode::Host | NetMode::None => Vec::new(),
+    }
+}
+
+fn network(record: &RunRecord) -> Network {
+    let network = &record.network;
+    let private = network.mode == NetMode::Private;
+    Network { mode: mode(network.mode), host_interface: private.then(|| network.host_if.clone()) }
+}
+
+fn ports(published: &[Publish]) -> Vec<Port> {
+    let port = |port: &Publish| Port {
+        host_address: port.host_ip,
+        host_port: port.host_port,
+        guest_port: port.guest_port,
+        protocol: match port.proto {
+            Proto::Tcp => "tcp",
+            Proto::Udp => "udp",
+        },
+    };
+    published.iter().map(port).collect()
+}
