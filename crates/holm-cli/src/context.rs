@@ -19,6 +19,8 @@ pub struct Context {
     pub quiet: bool,
     /// Colours on standard output.
     pub colour: bool,
+    /// The columns of the terminal that standard output is, if it is one.
+    pub width: Option<usize>,
     /// Colours on standard error.
     pub colour_errors: bool,
 }

@@ -18,7 +18,7 @@ pub const WRONG_USAGE: u8 = 2;
 #[derive(Debug)]
 pub struct Failure {
     error: Box<dyn Error>,
-    details: Details,
+    details: Box<Details>,
     /// The guest or base whose error it is.
     name: Option<String>,
     help: Option<String>,
@@ -30,7 +30,7 @@ impl Failure {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             error: message.into().into(),
-            details: Details::new(code),
+            details: Box::new(Details::new(code)),
             name: None,
             help: None,
             status: FAILED,
@@ -45,25 +45,25 @@ impl Failure {
     /// The same with another code.
     #[must_use]
     pub fn code(self, code: Code) -> Self {
-        Self { details: Details { code, ..self.details }, ..self }
+        Self { details: Box::new(Details { code, ..*self.details }), ..self }
     }
 
     /// The same about an object.
     #[must_use]
     pub fn object(self, object: impl ToString) -> Self {
-        Self { details: self.details.object(object), ..self }
+        Self { details: Box::new(self.details.object(object)), ..self }
     }
 
     /// The same with a reason.
     #[must_use]
     pub fn reason(self, reason: impl ToString) -> Self {
-        Self { details: self.details.reason(reason), ..self }
+        Self { details: Box::new(self.details.reason(reason)), ..self }
     }
 
     /// The same with what to do about it, where the message says that already.
     #[must_use]
     pub fn remedy(self, remedy: impl ToString) -> Self {
-        Self { details: self.details.remedy(remedy), ..self }
+        Self { details: Box::new(self.details.remedy(remedy)), ..self }
     }
 
     /// The same as the error of one of the names that were given.
@@ -97,7 +97,7 @@ impl Failure {
 
     /// The document for a program.
     pub fn json(&self) -> String {
-        let Details { code, object, reason, remedy } = self.details.clone();
+        let Details { code, object, reason, remedy } = (*self.details).clone();
         let place = match self.config_error() {
             Some(config::Error::File { origin, line, column, .. }) => {
                 Some(output::Place { file: origin.clone(), line: *line, column: *column })
@@ -142,7 +142,7 @@ impl<E: Coded + 'static> From<E> for Failure {
         // A change that was given on the command line.
         let usage = matches!(config_error(&error), Some(config::Error::Change { .. }));
         let status = if usage { WRONG_USAGE } else { FAILED };
-        let details = Details::of(&error);
+        let details = Box::new(Details::of(&error));
         Self { error: Box::new(error), details, name: None, help: None, status }
     }
 }

@@ -46,6 +46,7 @@ pub fn context(matches: &ArgMatches) -> Context {
         json: matches.get_flag("json"),
         quiet: matches.get_flag("quiet"),
         colour: term::colours_on_stdout(colour),
+        width: term::width(),
         colour_errors: term::colours_on_stderr(colour),
     }
 }

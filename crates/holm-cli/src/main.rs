@@ -13,6 +13,7 @@ mod progress;
 mod ready;
 mod settings;
 mod several;
+mod table;
 mod term;
 mod verb;
 mod verbs;

@@ -1,4 +1,4 @@
-//! Text on a terminal: colours and tables.
+//! Text on a terminal: colours, sizes and times.
 
 use std::io::IsTerminal;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -38,6 +38,13 @@ fn wanted(when: Option<&str>, terminal: impl Fn() -> bool) -> bool {
     }
 }
 
+/// The columns of the terminal that standard output is; `None` if it is none.
+pub fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    // Some serial lines do not know it.
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 /// `text` in a colour, if there are colours.
 pub fn paint(text: &str, colour: &str, on: bool) -> String {
     if on { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.to_owned() }
@@ -59,62 +66,6 @@ fn filtered(output: BorrowedFd<'_>, text: &str) {
     let _ = output.write(text.as_bytes()).and_then(|()| output.finish());
 }
 
-/// A cell of a table.
-#[derive(Debug)]
-pub struct Cell {
-    text: String,
-    colour: Option<&'static str>,
-}
-
-impl<T: ToString> From<T> for Cell {
-    fn from(value: T) -> Self {
-        Self { text: value.to_string(), colour: None }
-    }
-}
-
-/// A cell in a colour.
-pub fn coloured(text: impl Into<String>, colour: &'static str) -> Cell {
-    Cell { text: text.into(), colour: Some(colour) }
-}
-
-/// Columns as wide as their widest cell, two spaces apart; an empty table is empty.
-pub fn table(head: &[&str], rows: &[Vec<Cell>], colour: bool) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|r| r.get(column)).map(|c| c.text.chars().count());
-        cells.chain(head.get(column).map(|h| h.chars().count())).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let head: Vec<Cell> = head.iter().map(|h| coloured(*h, BOLD)).collect();
-    let mut text = String::new();
-    for row in std::iter::once(&head).chain(rows) {
-        for (column, cell) in row.iter().enumerate() {
-            text.push_str(&paint(
-                &cell.text,
-                cell.colour.unwrap_or(""),
-                colour && cell.colour.is_some(),
-            ));
-            if column + 1 < row.len() {
-                let gap = widths[column].saturating_sub(cell.text.chars().count()) + 2;
-                text.extend(std::iter::repeat_n(' ', gap));
-            }
-        }
-        text.push('\n');
-    }
-    text
-}
-
-/// Names and values, one pair a line.
-pub fn list(lines: &[(&str, String)], colour: bool) -> String {
-    let width = lines.iter().map(|l| l.0.len()).max().unwrap_or(0);
-    lines.iter().fold(String::new(), |text, (name, value)| {
-        let gap = " ".repeat(width - name.len() + 2);
-        text + &paint(name, BOLD, colour) + &gap + value + "\n"
-    })
-}
-
 /// Bytes for a person: `831`, `4.0K`, `12.5M`.
 pub fn size(bytes: u64) -> String {
     let units = ["K", "M", "G", "T", "P"];
@@ -129,6 +80,13 @@ pub fn size(bytes: u64) -> String {
         unit += 1;
     }
     format!("{value:.1}{}", units[unit])
+}
+
+/// CPU time for a person: `0.54 s`.
+pub fn cpu_time(usec: u64) -> String {
+    #[allow(clippy::cast_precision_loss)] // Two digits after the point are shown.
+    let seconds = usec as f64 / 1e6;
+    format!("{seconds:.2} s")
 }
 
 /// Seconds since 1970.
@@ -183,17 +141,5 @@ mod tests {
         for (seconds, text) in cases {
             assert_eq!(span(seconds), text);
         }
-    }
-
-    #[test]
-    fn tables_are_aligned_and_need_no_trailing_blanks() {
-        let rows = vec![
-            vec![Cell::from("a"), coloured("long value", DIM)],
-            vec![Cell::from("bcd"), Cell::from(1)],
-        ];
-        assert_eq!(table(&["N", "VALUE"], &rows, false), "N    VALUE\na    long value\nbcd  1\n");
-        assert_eq!(table(&["N"], &[], false), "");
-        let text = table(&["N", "VALUE"], &rows, true);
-        assert!(text.contains("\x1b[2mlong value\x1b[0m\n") && !text.contains("\x1b[m"));
     }
 }

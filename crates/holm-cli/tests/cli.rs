@@ -164,10 +164,34 @@ fn errors_in_json() {
     assert_eq!(output.status.code(), Some(2));
     let error: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(error["error"]["message"].as_str().expect("a message").contains("did you mean start?"));
-    let output = holm(&["rename", "web", "--json"]);
-    let error: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert!(error["error"]["message"].is_string());
-    assert!(output.stderr.is_empty());
+    assert_eq!(error["version"], 1);
+    assert_eq!(error["error"]["code"], "verb-unknown");
+    assert_eq!(error["error"]["object"], "strat");
+    let cases: [(&[&str], &str, &str); 9] = [
+        (&["rename", "web"], "<NEW>", "not provided: <NEW>"),
+        (&["start", "--all", "web"], "--all", "cannot be used with"),
+        (&["ls", "--frob"], "--frob", "--frob"),
+        (&["ls", "--columns", "name,size"], "--columns <COLUMN,...>", "there are: name, state"),
+        (&["stop", "--timeout", "5d", "web"], "--timeout <TIME>", "5d"),
+        (&["base", "lss"], "lss", "lss"),
+        (&["run", "--base", "b"], "", "run needs a command"),
+        (&["run", "true"], "--base", "no base is given"),
+        (&[], "", "no verb is given"),
+    ];
+    for (args, object, words) in cases {
+        let output = holm(&[args, &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(output.stderr.is_empty(), "{args:?}: {}", err(&output));
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let error = &told["error"];
+        assert_eq!(error["code"], "usage", "{told}");
+        assert_eq!(error["object"].as_str().unwrap_or(""), object, "{told}");
+        assert!(error["message"].as_str().expect("a message").contains(words), "{told}");
+        assert!(error["remedy"].is_string() || object.is_empty(), "{told}");
+    }
+    let output = holm(&["set", "web", "memory.limt=1G", "--json"]);
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&told["name"], &told["error"]["code"]), (&"web".into(), &"change-invalid".into()));
     let output = holm(&["run", "--base", "b", "--", "prog", "--json"]);
     assert!(output.stdout.is_empty(), "the command's own option is not holm's");
 }
@@ -219,6 +243,12 @@ fn completion_knows_verbs_options_and_keys() {
     assert_eq!(words(&["--root", "/x", "sta"]), "start\nstatus\n");
     assert_eq!(words(&["stop", "--root", "=", "/x", "-q", "--ti"]), "--timeout\n");
     assert!(!words(&[""]).contains("monitor-ended"));
+    assert_eq!(
+        words(&["ls", "--columns", "name,memory-"]),
+        "name,memory-limit\nname,memory-peak\n"
+    );
+    assert_eq!(words(&["ls", "--sort", "-memory-l"]), "-memory-limit\n");
+    assert_eq!(words(&["ls", "--filter", "sta"]), "state=\n");
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn init_has_the_clocks_of_its_children(sandbox: &mut Sandbox) {
     let output = run.stdout.take().expect("a pipe");
     BufReader::new(output).read_line(&mut line).expect("its output");
     assert_eq!(line, "up\n");
-    let init = pid(&status(sandbox, "box"), "pid");
+    let init = pid(&status(sandbox, "box"), "init_pid");
     let namespace = |name: &str| {
         std::fs::read_link(format!("/proc/{init}/ns/{name}")).expect("a namespace of init")
     };

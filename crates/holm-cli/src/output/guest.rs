@@ -37,7 +37,7 @@ pub struct Guest {
     /// Its addresses, IPv4 first; none if it does not run, or has no network of its own.
     addresses: Vec<IpAddr>,
     /// Its published ports; none if it does not run.
-    ports: Vec<Port>,
+    ports: Vec<PublishedPort>,
     /// The uids and gids of the host that its users map to; null if it does not run.
     id_range: Option<IdRange>,
     /// What it may use, uses, and has used at most in this run.
@@ -81,7 +81,7 @@ struct Network {
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Port {
+struct PublishedPort {
     /// The host's address that it is published on; null for all.
     host_address: Option<IpAddr>,
     /// The host's port.
@@ -190,8 +190,8 @@ fn network(record: &RunRecord) -> Network {
     Network { mode: mode(network.mode), host_interface: private.then(|| network.host_if.clone()) }
 }
 
-fn ports(published: &[Publish]) -> Vec<Port> {
-    let port = |port: &Publish| Port {
+fn ports(published: &[Publish]) -> Vec<PublishedPort> {
+    let port = |port: &Publish| PublishedPort {
         host_address: port.host_ip,
         host_port: port.host_port,
         guest_port: port.guest_port,

@@ -58,6 +58,15 @@ impl Monitor {
             None => Self::Present,
         })
     }
+
+    /// Its name in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Present => "present",
+            Self::Adopted => "adopted",
+            Self::Missing => "missing",
+        }
+    }
 }
 
 impl Readiness {
@@ -69,6 +78,16 @@ impl Readiness {
             guest::Readiness::Unreported => Self::Unreported,
             guest::Readiness::Unknown => Self::Unknown,
         })
+    }
+
+    /// Its name in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Waiting => "waiting",
+            Self::Unreported => "unreported",
+            Self::Unknown => "unknown",
+        }
     }
 }
 

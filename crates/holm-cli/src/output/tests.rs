@@ -199,8 +199,8 @@ fn what_a_version_has_stays() {
         "programs rely on these; without them the version must be another: {lost:#?}"
     );
     if std::env::var_os("HOLM_WRITE").is_some() {
-        let lines: String = now.iter().map(|line| format!("{line}\n")).collect();
-        std::fs::write(path, lines).expect("the list can be written");
+        let lines: Vec<String> = now.into_iter().collect();
+        std::fs::write(path, lines.join("\n") + "\n").expect("the list can be written");
     } else {
         let new: Vec<&String> = now.difference(&before).collect();
         assert!(

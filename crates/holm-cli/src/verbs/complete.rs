@@ -122,7 +122,7 @@ impl Place {
             return Vec::new();
         }
         if let Some(option) = &self.option {
-            return self.values(option);
+            return self.values(option, typed);
         }
         let Some(verb) = self.verb else {
             return verbs(self.table).chain(options(&self.command)).collect();
@@ -137,13 +137,20 @@ impl Place {
     }
 
     /// What an option may be set to.
-    fn values(&self, option: &Arg) -> Vec<String> {
+    fn values(&self, option: &Arg, typed: &str) -> Vec<String> {
         match option.get_id().as_str() {
             "base" => self.names(true),
             "set" => keys(),
             "signal" => config::signals().map(str::to_owned).collect(),
             "init" => choices("init"),
             "net" => choices("net.mode"),
+            "columns" => {
+                // Those before the last comma are there already.
+                let before = typed.rfind(',').map_or("", |comma| &typed[..=comma]);
+                columns().map(|name| format!("{before}{name}")).collect()
+            }
+            "sort" => columns().chain(columns().map(|name| format!("-{name}"))).collect(),
+            "filter" => columns().map(|name| format!("{name}=")).collect(),
             _ => possible(option),
         }
     }
@@ -184,6 +191,11 @@ fn options(command: &Command) -> impl Iterator<Item = String> {
 
 fn keys() -> Vec<String> {
     config::keys().iter().map(|k| format!("{}=", k.name.trim_end_matches('*'))).collect()
+}
+
+/// The columns of `ls`.
+fn columns() -> impl Iterator<Item = String> {
+    super::ls::COLUMNS.iter().map(|column| column.name.to_owned())
 }
 
 /// The values that a key takes.

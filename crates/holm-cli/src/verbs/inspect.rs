@@ -8,7 +8,8 @@ use holm::guest::Guest;
 use crate::context::{self, Context};
 use crate::failure::Failure;
 use crate::output;
-use crate::term::{self, Cell};
+use crate::table::{self, Cell};
+use crate::term;
 use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb = Verb::new::<Inspect>(
@@ -58,7 +59,12 @@ impl Run for Inspect {
             let settings = output::Settings { name: self.name, settings };
             term::print(&format!("{}\n", output::json(&settings)));
         } else {
-            term::print(&term::table(&["KEY", "VALUE", "SOURCE"], &rows(&all), context.colour));
+            term::print(&table::table(
+                &["KEY", "VALUE", "SOURCE"],
+                &rows(&all),
+                context.colour,
+                context.width,
+            ));
         }
         Ok(0)
     }
@@ -78,11 +84,11 @@ fn rows(all: &[Effective]) -> Vec<Vec<Cell>> {
             let source = match (e.source, e.line) {
                 (Source::File, Some(line)) => Cell::from(format!("guest.toml:{line}")),
                 (Source::File, None) => Cell::from("guest.toml"),
-                (Source::Default, _) => term::coloured("default", term::DIM),
+                (Source::Default, _) => table::coloured("default", term::DIM),
             };
             let value = match e.source {
                 Source::File => Cell::from(&e.text),
-                Source::Default => term::coloured(&e.text, term::DIM),
+                Source::Default => table::coloured(&e.text, term::DIM),
             };
             vec![Cell::from(&e.key), value, source]
         })

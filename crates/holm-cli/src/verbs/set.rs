@@ -7,7 +7,7 @@ use holm::pool::Name;
 
 use crate::context::Context;
 use crate::verb::{Group, Outcome, Run, Verb};
-use crate::{settings, term};
+use crate::{settings, table};
 
 pub const VERB: Verb = Verb::new::<Set>(Group::Settings, "set", "Change settings of a guest")
     .examples(
@@ -50,6 +50,6 @@ pub fn key_list() -> String {
         };
         vec![key.name.into(), effect.into(), key.help.into()]
     };
-    let rows: Vec<Vec<term::Cell>> = config::keys().iter().map(row).collect();
-    term::table(&["Keys:", "effect", ""], &rows, false)
+    let rows: Vec<Vec<table::Cell>> = config::keys().iter().map(row).collect();
+    table::table(&["Keys:", "effect", ""], &rows, false, None)
 }

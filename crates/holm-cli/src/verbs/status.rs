@@ -1,6 +1,7 @@
 //! `holm status`.
 
 use clap::Args;
+use holm::cgroup::Usage;
 use holm::config::NetMode;
 use holm::guest::{self, Guest, Summary};
 use holm::monitor::{Ended, How};
@@ -11,6 +12,7 @@ use super::ls;
 use crate::context::Context;
 use crate::output;
 use crate::several::Names;
+use crate::table;
 use crate::term::{self, paint};
 use crate::verb::{Group, Outcome, Run, Verb};
 
@@ -38,26 +40,17 @@ impl Run for StatusOf {
 }
 
 fn text(guest: &Summary, colour: bool) -> String {
-    let (status, hue) = ls::status_text(guest.status);
+    let (status, hue) = ls::state_text(guest.status);
     let mut lines = vec![
         ("name", guest.name.to_string()),
-        ("status", paint(status, hue, colour)),
+        ("state", paint(status, hue, colour)),
         ("base", guest.base.clone()),
     ];
     if let Some(state) = &guest.record {
         running(&mut lines, state);
     }
     if let Some(usage) = &guest.usage {
-        if let Some(memory) = usage.memory {
-            let peak = usage
-                .memory_peak
-                .map_or(String::new(), |p| format!(" (at most {})", term::size(p)));
-            lines.push(("memory", term::size(memory) + &peak));
-        }
-        #[allow(clippy::cast_precision_loss)] // Two digits after the point are shown.
-        let seconds = usage.cpu_usec as f64 / 1e6;
-        lines.push(("CPU time", format!("{seconds:.2} s")));
-        lines.extend(usage.pids.map(|pids| ("tasks", pids.to_string())));
+        limits(&mut lines, usage);
     }
     if guest.oom_kills > 0 {
         lines.push(("out of memory", format!("{} processes killed in this run", guest.oom_kills)));
@@ -83,7 +76,25 @@ fn text(guest: &Summary, colour: bool) -> String {
         lines.push(("ready", text.to_owned()));
     }
     lines.extend(guest.problem.clone().map(|problem| ("problem", problem)));
-    term::list(&lines, colour)
+    table::list(&lines, colour)
+}
+
+/// What it uses, of what it may use.
+fn limits(lines: &mut Vec<(&str, String)>, usage: &Usage) {
+    let of = |limit: Option<String>| limit.map_or(String::new(), |limit| format!(" of {limit}"));
+    let peak = |peak: Option<String>| peak.map_or(String::new(), |peak| format!(" (peak {peak})"));
+    if let Some(memory) = usage.memory {
+        let limit = of(usage.memory_limit.map(term::size));
+        let peak = peak(usage.memory_peak.map(term::size));
+        lines.push(("memory", format!("{}{limit}{peak}", term::size(memory))));
+    }
+    let cap = usage.cpu_cap.map_or(String::new(), |cap| format!(", at most {cap} CPUs"));
+    lines.push(("CPU time", term::cpu_time(usage.cpu_usec) + &cap));
+    if let Some(pids) = usage.pids {
+        let limit = of(usage.pids_limit.map(|limit| limit.to_string()));
+        let peak = peak(usage.pids_peak.map(|peak| peak.to_string()));
+        lines.push(("pids", format!("{pids}{limit}{peak}")));
+    }
 }
 
 fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {

@@ -5,6 +5,7 @@ mod commands;
 mod lifecycle;
 mod limits;
 mod mounts;
+mod output;
 mod restart;
 mod rights;
 mod settings;
@@ -22,6 +23,7 @@ pub fn tests() -> Vec<Test> {
         settings::TESTS,
         limits::TESTS,
         mounts::TESTS,
+        output::TESTS,
         rights::TESTS,
         restart::TESTS,
         clock::TESTS,

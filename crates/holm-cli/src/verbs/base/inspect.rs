@@ -6,7 +6,7 @@ use holm::store;
 
 use crate::context::Context;
 use crate::verb::{Outcome, Run};
-use crate::{output, term};
+use crate::{output, table, term};
 
 const EXAMPLES: &str = "Examples:
   holm base inspect debian13
@@ -50,7 +50,7 @@ impl Run for Inspect {
             ("of its own", term::size(meta.own_bytes)),
             ("image", base.image.display().to_string()),
         ];
-        term::print(&term::list(&lines, context.colour));
+        term::print(&table::list(&lines, context.colour));
         Ok(0)
     }
 }

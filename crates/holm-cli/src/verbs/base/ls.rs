@@ -5,7 +5,8 @@ use holm::store;
 
 use crate::context::Context;
 use crate::output;
-use crate::term::{self, Cell};
+use crate::table::{self, Cell};
+use crate::term;
 use crate::verb::{Outcome, Run};
 
 const EXAMPLES: &str = "Examples:
@@ -50,7 +51,7 @@ impl Run for Ls {
             })
             .collect();
         let head = ["NAME", "SYSTEM", "INIT", "FILES", "SIZE", "OWN", "CREATED"];
-        term::print(&term::table(&head, &rows, context.colour));
+        term::print(&table::table(&head, &rows, context.colour, context.width));
         if rows.is_empty() {
             term::print_error("there are no bases; holm base import NAME SOURCE makes one\n");
         }
