@@ -179,7 +179,7 @@ fn errors_in_json() {
         (&[], "", "no verb is given"),
     ];
     for (args, object, words) in cases {
-        let output = holm(&[args, &["--json"]].concat());
+        let output = holm(&[&["--json"][..], args].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(output.stderr.is_empty(), "{args:?}: {}", err(&output));
         let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -189,7 +189,7 @@ fn errors_in_json() {
         assert!(error["message"].as_str().expect("a message").contains(words), "{told}");
         assert!(error["remedy"].is_string() || object.is_empty(), "{told}");
     }
-    let output = holm(&["set", "web", "memory.limt=1G", "--json"]);
+    let output = holm(&["set", "web", "memory.limit", "--json"]);
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!((&told["name"], &told["error"]["code"]), (&"web".into(), &"change-invalid".into()));
     let output = holm(&["run", "--base", "b", "--", "prog", "--json"]);

@@ -18,8 +18,8 @@ pub struct Guest {
     name: String,
     /// What it is doing.
     state: State,
-    /// Whether it is a guest for one command (`holm run`), which is gone when that ends.
-    one_command: bool,
+    /// Whether it is an ephemeral guest, one of `holm run`: it is gone when its command ends.
+    ephemeral: bool,
     /// The base it stands on; null if that is not known.
     base: Option<String>,
     /// The machine that its programs see, as `uname -m` names it; null if it does not run.
@@ -121,7 +121,7 @@ impl From<&Summary> for Guest {
         Self {
             name: guest.name.to_string(),
             state: guest.status.into(),
-            one_command: record.is_some_and(|record| record.one_command),
+            ephemeral: record.is_some_and(|record| record.ephemeral),
             base: Some(guest.base.clone()).filter(|base| !base.is_empty()),
             arch: record.map(|record| arch(record.arch)),
             init_pid: record.map(|record| record.init_pid),

@@ -32,10 +32,11 @@ pub struct Set {
 
 impl Run for Set {
     fn run(self, context: &Context) -> Outcome {
-        let wanted: Result<Vec<Change>, _> =
-            self.changes.iter().map(|c| Change::parse(c)).collect();
+        // Wrong arguments are an error before a Holm root is opened.
+        let wanted =
+            self.changes.iter().map(|c| Change::parse(c)).collect::<Result<Vec<_>, _>>()?;
         let guest = Name::new(&self.name)?;
-        let changed = guest::set(&Guest::new(&context.pool()?, &guest), &wanted?)?;
+        let changed = guest::set(&Guest::new(&context.pool()?, &guest), &wanted)?;
         settings::report(context, &guest, &changed);
         Ok(0)
     }
