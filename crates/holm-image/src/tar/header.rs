@@ -8,8 +8,8 @@ pub const BLOCK: usize = 512;
 const MAP: std::ops::Range<usize> = 386..482;
 const MORE_MAP: std::ops::Range<usize> = 0..504;
 
-/// A header with a valid checksum. Fields are parsed on demand, because most have no meaning in a pax
-/// or GNU long-name header, which describes the entry after it.
+/// A header with a valid checksum. Fields are parsed on demand, because most have no meaning in a
+/// pax or GNU long-name header, which describes the entry after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Header<'a>(&'a [u8; BLOCK]);
 

@@ -100,7 +100,8 @@ impl GuestCgroup {
     }
 }
 
-/// At least this much is "no limit" in v1: the kernel rounds the largest number down to whole pages.
+/// At least this much is "no limit" in v1: the kernel rounds the largest number down to whole
+/// pages.
 const V1_UNLIMITED: u64 = 1 << 62;
 
 /// CPUs, from a quota and a period in microseconds; `max` and -1 are no quota.

@@ -137,8 +137,8 @@ impl Decision<'_> {
         self.config.hostname.as_deref().unwrap_or(self.guest.name().as_str())
     }
 
-    /// The signal that makes init shut down; `None` if it has none, and `stop` executes a command in
-    /// the guest instead.
+    /// The signal that makes init shut down; `None` if it has none, and `stop` executes a command
+    /// in the guest instead.
     fn stop_signal(&self) -> Option<i32> {
         match (self.config.stop.signal, self.kind().stop()) {
             (Some(signal), _) => Some(signal.0),

@@ -22,8 +22,8 @@ fn implementation(network: &Network) -> &'static dyn Mode {
 
 /// Plans a guest's network and checks that its published ports are free.
 ///
-/// `instance` is 1 to 27: its guests have addresses in 10.97.0.0/16 to 10.123.0.0/16. Name servers, the uplink's MTU and whether there is IPv6 depend on the
-/// current state of the host.
+/// `instance` is 1 to 27: its guests have addresses in 10.97.0.0/16 to 10.123.0.0/16. Name servers,
+/// the uplink's MTU and whether there is IPv6 depend on the current state of the host.
 pub fn plan(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
     let mut network = plan_addresses(instance, context, net)?;
     network.dns = if net.dns.is_empty() { dns::host_servers() } else { net.dns.clone() };

@@ -99,8 +99,8 @@ fn rights_given_inside_work(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
 }
 
-/// Debian 13's ping has no privileges: it needs `net.ipv4.ping_group_range`, which by default allows
-/// nobody.
+/// Debian 13's ping has no privileges: it needs `net.ipv4.ping_group_range`, which by default
+/// allows nobody.
 fn everybody_can_ping(sandbox: &mut Sandbox) {
     for (net, addresses) in
         [("private", &["127.0.0.1", "169.254.1.1"][..]), ("none", &["127.0.0.1"])]

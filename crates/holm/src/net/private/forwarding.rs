@@ -52,8 +52,8 @@ fn keep_router_advertisements() -> Result<(), Error> {
 }
 
 /// Disables duplicate address detection (`accept_dad`) and router advertisements (`accept_ra`) on
-/// an interface of the current network namespace: the link has no other hosts, and Holm sets the addresses. Errors are ignored,
-/// because the addresses are usable in any case.
+/// an interface of the current network namespace: the link has no other hosts, and Holm sets the
+/// addresses. Errors are ignored, because the addresses are usable in any case.
 pub fn disable_ipv6_discovery(interface: &str) {
     for setting in ["accept_dad", "accept_ra"] {
         let _ = fs::write(format!("{IPV6}/{interface}/{setting}"), "0");

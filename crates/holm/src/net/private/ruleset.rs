@@ -90,8 +90,8 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     )
 }
 
-/// The rule that translates queries of guests, whose interfaces match `mine`, to the host's loopback
-/// resolver.
+/// The rule that translates queries of guests, whose interfaces match `mine`, to the host's
+/// loopback resolver.
 fn resolver_rule(mine: &str, resolver: Ipv4Addr) -> String {
     format!(
         "iifname {mine} ip daddr {GATEWAY_V4} meta l4proto {{ tcp, udp }} th dport 53 \
