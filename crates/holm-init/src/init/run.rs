@@ -125,7 +125,7 @@ impl Init {
             bare::kill(-service, SIGTERM);
             self.wait_for_children(|init| !init.services.runs(service));
             bare::kill(-service, SIGKILL);
-            self.services.give_up(service);
+            self.services.count_as_ended(service);
         }
         bare::kill(-1, SIGTERM);
         self.wait_for_children(|_| false);

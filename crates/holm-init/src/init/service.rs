@@ -69,8 +69,8 @@ impl Services {
         self.0.iter().flatten().any(|service| service.pid == Some(pid))
     }
 
-    /// Counts this service as ended.
-    pub fn give_up(&mut self, pid: i32) {
+    /// Counts this service as ended, whether or not it is.
+    pub fn count_as_ended(&mut self, pid: i32) {
         for service in self.0.iter_mut().flatten().filter(|service| service.pid == Some(pid)) {
             service.pid = None;
         }
