@@ -15,7 +15,8 @@ pub const TEXT_MAX: usize = 24;
 pub struct Ended {
     /// What the kernel said.
     pub how: How,
-    /// The monitor was not init's parent: it cannot tell a reboot or a poweroff from `exited 0`.
+    /// The guest had been adopted: its monitor was not init's parent, and cannot tell a reboot or a
+    /// poweroff from `exited 0`.
     pub adopted: bool,
 }
 
@@ -26,7 +27,8 @@ pub enum How {
     Exited(u8),
     /// A signal ended it. SIGHUP is the guest's reboot, SIGINT its halt or poweroff.
     Killed(u8),
-    /// Nobody knows: a kernel older than 6.15, and a monitor that was not the parent.
+    /// Not known: the monitor was not init's parent, and the kernel is older than 6.15, which reports
+    /// the exit status by pidfd.
     Unknown,
 }
 

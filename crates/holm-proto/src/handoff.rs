@@ -3,8 +3,8 @@
 use core::ffi::CStr;
 use core::fmt;
 
-/// What the monitor's name in the list of processes begins with; the guest's name follows. It is
-/// the program's first argument, and chooses its role.
+/// The prefix of a monitor's argv[0]; the guest's name follows. By it the program recognises that it
+/// is to be a monitor.
 pub const TITLE: &str = "[holm] ";
 
 /// The variable with the [`Descriptors`].

@@ -1,4 +1,4 @@
-//! Running another program without executing it.
+//! Becoming another program without execve(2): its entry function is linked into this one.
 
 use std::ffi::CString;
 use std::io;
@@ -15,9 +15,9 @@ unsafe extern "C" {
 /// Runs `program` in this process, called with `arguments` in the environment `env`, and ends with
 /// its status.
 ///
-/// What an exec would do is done: descriptors from 3 on are closed, and nothing of the caller's can
-/// be seen from outside: neither its command line nor its memory, except with `CAP_SYS_PTRACE` in the
-/// user namespace that this program was executed in. Returns only when that fails.
+/// As after an exec, descriptors from 3 on are closed and the caller's command line is gone. The
+/// process is not dumpable either: reading its memory, which is still the caller's, needs
+/// `CAP_SYS_PTRACE` in the user namespace that this program was executed in. Returns only on failure.
 pub fn run_without_exec(
     child: &ChildProcess,
     arguments: &[CString],

@@ -14,7 +14,7 @@ const COMPAT: &[u32] = &[
 ];
 const SOCKET: u32 = 41;
 
-/// Makes a call of the `x86_64` kind whose first argument is `first` and whose others are all ones.
+/// Makes a system call of the `x86_64` ABI whose first argument is `first` and whose others are all ones.
 ///
 /// # Panics
 /// When the call is not in the table of those that then have no effect.
@@ -28,7 +28,7 @@ pub fn native(number: u32, first: u32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes a call of the i386 kind, as a 32-bit program would.
+/// Makes a system call of the i386 ABI (int 0x80), as a 32-bit program would.
 ///
 /// # Panics
 /// When the call is not in the table of those that then have no effect.

@@ -46,7 +46,7 @@ pub fn run(args: Args, mut inherited: Inherited) -> i32 {
     let console = inherited.take(CONSOLE_MASTER);
     let _ = setsid();
     let Some(arguments) = Arguments::parse(args) else {
-        report(&[b"arguments that holm did not write"]);
+        report(&[b"invalid arguments: only holm starts this program"]);
         return 126;
     };
     // Blocked before the first child starts, or its end could be missed.
@@ -98,8 +98,9 @@ impl Init {
         }
     }
 
-    /// A signal from outside is for the main command; from inside it is what `reboot`, `halt` and
-    /// `poweroff` send.
+    /// A signal from outside the guest (its sender has no pid here) is for the main command, except
+    /// SIGRTMIN+3, which is `holm stop`. From inside, `reboot`, `halt` and `poweroff` send SIGTERM,
+    /// SIGUSR1 and SIGUSR2 if they are busybox's, and SIGRTMIN+5, +3 and +4 if they are systemd's.
     fn handle(&self, signal: Signal) -> Option<Goal> {
         let inside = signal.sender != 0;
         match signal.number {
@@ -125,7 +126,7 @@ impl Init {
             bare::kill(-service, SIGTERM);
             self.wait_for_children(|init| !init.services.runs(service));
             bare::kill(-service, SIGKILL);
-            self.services.count_as_ended(service);
+            self.services.forget(service);
         }
         bare::kill(-1, SIGTERM);
         self.wait_for_children(|_| false);

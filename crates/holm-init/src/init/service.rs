@@ -4,20 +4,19 @@ use super::start::start;
 use holm_proto::init::{Restart, SERVICES_MAX};
 use holm_sys::bare::{Args, Status, milliseconds};
 
-/// The pause before a service starts again, in milliseconds: at first, and at most. It doubles with
-/// each early end.
-const FIRST_PAUSE: u32 = 100;
-const LONGEST_PAUSE: u32 = 30_000;
+/// The backoff before a service starts again, in milliseconds. It doubles with each early end.
+const BACKOFF_MIN: u32 = 100;
+const BACKOFF_MAX: u32 = 30_000;
 
 /// A service that ran for at least this many milliseconds did not end early.
-const LONG_ENOUGH: u64 = 10_000;
+const STABLE_AFTER: u64 = 10_000;
 
 struct Service {
-    run: Args,
+    argv: Args,
     restart: Restart,
     pid: Option<i32>,
     started: u64,
-    pause: u32,
+    backoff: u32,
     /// When to start it, by the monotonic clock in milliseconds.
     due: Option<u64>,
 }
@@ -28,10 +27,10 @@ pub struct Services([Option<Service>; SERVICES_MAX]);
 
 impl Services {
     /// Adds a service, to be started at once; `None` when there are too many.
-    pub fn add(&mut self, run: Args, restart: Restart) -> Option<()> {
+    pub fn add(&mut self, argv: Args, restart: Restart) -> Option<()> {
         let slot = self.0.iter_mut().find(|slot| slot.is_none())?;
         let due = Some(0);
-        *slot = Some(Service { run, restart, pid: None, started: 0, pause: FIRST_PAUSE, due });
+        *slot = Some(Service { argv, restart, pid: None, started: 0, backoff: BACKOFF_MIN, due });
         Some(())
     }
 
@@ -69,8 +68,8 @@ impl Services {
         self.0.iter().flatten().any(|service| service.pid == Some(pid))
     }
 
-    /// Counts this service as ended, whether or not it is.
-    pub fn count_as_ended(&mut self, pid: i32) {
+    /// Stops tracking the service with this pid, whether it has ended or not.
+    pub fn forget(&mut self, pid: i32) {
         for service in self.0.iter_mut().flatten().filter(|service| service.pid == Some(pid)) {
             service.pid = None;
         }
@@ -80,7 +79,7 @@ impl Services {
 impl Service {
     fn start(&mut self, now: u64) {
         self.started = now;
-        self.pid = start(self.run, false);
+        self.pid = start(self.argv, false);
         self.due = None;
         if self.pid.is_none() {
             self.schedule(now);
@@ -90,8 +89,8 @@ impl Service {
     fn ended(&mut self, status: Status) {
         self.pid = None;
         let now = milliseconds();
-        if now - self.started >= LONG_ENOUGH {
-            self.pause = FIRST_PAUSE;
+        if now - self.started >= STABLE_AFTER {
+            self.backoff = BACKOFF_MIN;
         }
         let again = match self.restart {
             Restart::No => false,
@@ -104,7 +103,7 @@ impl Service {
     }
 
     fn schedule(&mut self, now: u64) {
-        self.due = Some(now + u64::from(self.pause));
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.due = Some(now + u64::from(self.backoff));
+        self.backoff = (self.backoff * 2).min(BACKOFF_MAX);
     }
 }

@@ -7,13 +7,14 @@ use rustix::io::Errno;
 use rustix::process::{ioctl_tiocsctty, setsid};
 use rustix::stdio::dup2_stdin;
 
-/// Starts `args` as the leader of a session, with the console as its terminal or nothing to read.
+/// Starts `args` in a new session. With `terminal`, standard input becomes its controlling terminal;
+/// otherwise standard input is /dev/null.
 pub fn start(args: Args, terminal: bool) -> Option<i32> {
     let child = bare::spawn(move || {
         bare::unblock_all_signals();
         let _ = setsid();
         if terminal {
-            // No terminal, no controlling terminal.
+            // Fails if standard input is no terminal; then there is none to control.
             let _ = ioctl_tiocsctty(stdin());
         } else if let Ok(null) = open(c"/dev/null", OFlags::RDWR, Mode::empty()) {
             let _ = dup2_stdin(&null);

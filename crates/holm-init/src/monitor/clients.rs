@@ -25,7 +25,7 @@ impl Clients {
         let Some(slot) = self.0.iter_mut().find(|slot| slot.is_none()) else { return };
         let _ = sockopt::set_socket_send_buffer_size_force(&socket, LAG);
         if send(&socket, &client::hello(console), SendFlags::NOSIGNAL).is_ok() {
-            watch.edge(&socket, Token::Client);
+            watch.add_edge_triggered(&socket, Token::Client);
             *slot = Some(socket);
         }
     }
@@ -45,7 +45,7 @@ impl Clients {
         let mut message = [0; REQUEST_MAX];
         for slot in &mut self.0 {
             while let Some(client) = slot
-                && !console.as_ref().is_some_and(Console::is_full)
+                && !console.as_ref().is_some_and(Console::has_pending_input)
             {
                 match recv(client, &mut message[..], RecvFlags::DONTWAIT) {
                     Ok((len @ 1.., _)) => act(&message[..len], console.as_mut()),

@@ -50,8 +50,8 @@ impl Console {
         self.guarded(Console::flush);
     }
 
-    /// Whether earlier input still waits for the guest.
-    pub fn is_full(&self) -> bool {
+    /// Whether the guest has not yet taken all of the earlier input.
+    pub fn has_pending_input(&self) -> bool {
         self.start < self.end
     }
 
@@ -61,15 +61,15 @@ impl Console {
         let _ = tcsetwinsize(&self.master, size);
     }
 
-    /// The guest's init may share this open file description and make it blocking again at any
-    /// moment, so there is a timer too.
+    /// Runs `work` with the master in non-blocking mode, and under a timer: the guest's init may share
+    /// this open file description and make it blocking again at any moment.
     fn guarded<T>(&mut self, work: impl FnOnce(&mut Console) -> T) -> T {
         let _ = fcntl_setfl(&self.master, OFlags::RDWR | OFlags::NONBLOCK);
         bounded(|| work(self))
     }
 
     fn flush(&mut self) {
-        while self.is_full() {
+        while self.has_pending_input() {
             match write(&self.master, &self.pending[self.start..self.end]) {
                 Ok(written) => self.start += written,
                 Err(Errno::AGAIN | Errno::INTR) => return,

@@ -55,16 +55,16 @@ pub fn run(title: &'static CStr, inherited: Inherited) -> i32 {
 
 impl Monitor {
     fn subscribe(&self) {
-        self.watch.level(&self.guest.init, Token::Init);
-        self.watch.level(&self.guest.listener, Token::Listener);
+        self.watch.add_level_triggered(&self.guest.init, Token::Init);
+        self.watch.add_level_triggered(&self.guest.listener, Token::Listener);
         if let Some(notify) = &self.guest.notify {
-            self.watch.level(notify, Token::Notify);
+            self.watch.add_level_triggered(notify, Token::Notify);
         }
         if let Some(responder) = &self.responder {
-            self.watch.level(&responder.socket, Token::Responder);
+            self.watch.add_level_triggered(&responder.socket, Token::Responder);
         }
         if let Some(console) = &self.console {
-            self.watch.edge(&console.master, Token::Console);
+            self.watch.add_edge_triggered(&console.master, Token::Console);
         }
     }
 

@@ -35,13 +35,13 @@ impl Watch {
     }
 
     /// Reports as long as something can be read (level-triggered).
-    pub fn level(&self, fd: &impl AsFd, token: Token) {
+    pub fn add_level_triggered(&self, fd: &impl AsFd, token: Token) {
         self.add(fd, token, epoll::EventFlags::IN);
     }
 
     /// Reports once whenever something new happens (edge-triggered): what has hung up stays so, and
     /// must not keep the monitor busy.
-    pub fn edge(&self, fd: &impl AsFd, token: Token) {
+    pub fn add_edge_triggered(&self, fd: &impl AsFd, token: Token) {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
         self.add(fd, token, flags);
     }

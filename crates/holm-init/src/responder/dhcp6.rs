@@ -1,7 +1,7 @@
 //! `DHCPv6` (RFC 8415): the guest's one address, which no prefix of an advertisement could tell,
 //! and the name servers.
 
-use super::ipv6::{Asker, close, open};
+use super::ipv6::{Asker, begin_packet, finish_packet};
 use super::packet::{Reader, Writer, length};
 use holm_proto::Lease;
 
@@ -46,7 +46,7 @@ pub fn reply(udp: &[u8], asker: &Asker, lease: &Lease, out: &mut Writer) -> Opti
     {
         return None;
     }
-    let start = open(asker, UDP, lease, out);
+    let start = begin_packet(asker, UDP, lease, out);
     let body = out.length;
     out.put(&[2, 0x23, 2, 0x22, 0, 0, 0, 0, kind]);
     out.put(&transaction);
@@ -76,7 +76,7 @@ pub fn reply(udp: &[u8], asker: &Asker, lease: &Lease, out: &mut Writer) -> Opti
     }
     let size = length(out.length.checked_sub(body)?)?;
     out.set(body + 4, size);
-    close(start, UDP, 6, out)
+    finish_packet(start, UDP, 6, out)
 }
 
 fn put(code: u16, value: &[u8], out: &mut Writer) {

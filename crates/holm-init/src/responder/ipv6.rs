@@ -13,7 +13,7 @@ pub struct Asker {
 }
 
 /// Writes the headers of a reply by IPv6 and returns where its IPv6 header begins.
-pub fn open(to: &Asker, next: u8, lease: &Lease, out: &mut Writer) -> usize {
+pub fn begin_packet(to: &Asker, next: u8, lease: &Lease, out: &mut Writer) -> usize {
     let named = to.address != [0; 16];
     out.put(if named { &to.mac } else { &[0x33, 0x33, 0, 0, 0, 1] });
     out.put(&lease.host_mac);
@@ -27,7 +27,7 @@ pub fn open(to: &Asker, next: u8, lease: &Lease, out: &mut Writer) -> usize {
 
 /// Fills in the length and the checksum, which is this many bytes behind the IPv6 header that
 /// begins at `ip`.
-pub fn close(ip: usize, next: u8, checksum_at: usize, out: &mut Writer) -> Option<usize> {
+pub fn finish_packet(ip: usize, next: u8, checksum_at: usize, out: &mut Writer) -> Option<usize> {
     let body = ip + 40;
     let size = length(out.length.checked_sub(body)?)?;
     out.set(ip + 4, size);

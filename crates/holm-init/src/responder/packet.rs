@@ -1,6 +1,6 @@
 //! Reading and writing packets, in slices of fixed size.
 
-/// A length as packets have it.
+/// A length as a big-endian field of 16 bits; `None` if it is too long.
 pub fn length(bytes: usize) -> Option<[u8; 2]> {
     u16::try_from(bytes).ok().map(u16::to_be_bytes)
 }
