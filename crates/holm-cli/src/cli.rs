@@ -1,7 +1,7 @@
 //! From the command line to a verb.
 //!
-//! clap takes 0.7 ms to build forty verbs and a command often takes less. So the verb is found first,
-//! and clap builds that one.
+//! clap takes 0.7 ms to build forty verbs and a command often takes less. So the verb is found
+//! first, and clap builds that one.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

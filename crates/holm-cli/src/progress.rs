@@ -11,7 +11,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line, silent unless a person looks on.
+    /// A line; nothing is shown unless standard error is a terminal.
     pub fn new(context: &Context) -> Self {
         Self { on: !context.quiet && !context.json && std::io::stderr().is_terminal() }
     }
@@ -36,6 +36,6 @@ impl Line {
 }
 
 fn put(text: &str) {
-    // Nobody looks on if this fails.
+    // There is no terminal to write to if this fails.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -13,8 +13,8 @@ use crate::output;
 /// Whether to wait, and how long.
 #[derive(Debug, Args)]
 pub struct Ready {
-    /// Wait until the guest is ready, at most so long [default: 90s]. An init that never says so, such as sysvinit,
-    /// is not waited for
+    /// Wait until the guest is ready, at most so long [default: 90s]. An init that never says so,
+    /// such as sysvinit, is not waited for
     #[arg(
         long,
         value_name = "TIME",
@@ -36,7 +36,7 @@ impl Ready {
         let text = if ready {
             String::new()
         } else {
-            format!("{name} runs; its init never says when all is up")
+            format!("{name} runs; its init never reports that it is ready")
         };
         Ok((text, document(Some(ready))))
     }

@@ -56,8 +56,8 @@ impl Names {
 
     /// Does `work` for each, and reports the results in the order of the names.
     ///
-    /// `work` gives the text that is printed, and the document that is printed with `--json`: as it is for one name
-    /// that was given, else in an array, however many there are.
+    /// `work` gives the text that is printed, and the document that is printed with `--json`: as it
+    /// is for one name that was given, else in an array, however many there are.
     pub fn each(
         self,
         context: &Context,

@@ -26,8 +26,8 @@ const GAP: usize = 2;
 /// No column is cut below this.
 const NARROWEST: usize = 4;
 
-/// Columns as wide as their widest cell, but together at most as wide as the terminal, if there is one; an empty table
-/// is empty.
+/// Columns as wide as their widest cell, but together at most as wide as the terminal, if there is
+/// one; an empty table is empty.
 pub fn table(head: &[&str], rows: &[Vec<Cell>], colour: bool, terminal: Option<usize>) -> String {
     if rows.is_empty() {
         return String::new();

@@ -1,4 +1,5 @@
-//! What a verb of `holm` is, and the table of all of them as the few verbs see it that explain the others.
+//! What a verb of `holm` is, and the table of all of them as the few verbs see it that explain the
+//! others.
 
 use std::fmt;
 

@@ -26,7 +26,8 @@ pub struct Guest {
     arch: Option<&'static str>,
     /// Its init's process id on the host; null if it does not run.
     init_pid: Option<i32>,
-    /// The process id of its monitor on the host, or of the `holm run` that waits for it; null if it does not run.
+    /// The process id of its monitor on the host, or of the `holm run` that waits for it; null if
+    /// it does not run.
     monitor_pid: Option<i32>,
     /// When this run was started; null if it does not run.
     started: Option<Time>,

@@ -7,8 +7,8 @@ use super::time::Time;
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Health {
-    /// Whether nothing of what follows needs attention: the monitor is there, readiness is not unknown, and there is
-    /// neither a problem nor a network notice.
+    /// Whether nothing of what follows needs attention: the monitor is there, readiness is not
+    /// unknown, and there is neither a problem nor a network notice.
     ok: bool,
     /// The monitor; null if the guest does not run.
     monitor: Option<Monitor>,
@@ -30,7 +30,8 @@ pub enum Monitor {
     Present,
     /// its monitor died, and it has another
     Adopted,
-    /// its monitor died, and another command that works on the guest keeps a new one from being started
+    /// its monitor died, and another command that works on the guest keeps a new one from being
+    /// started
     Missing,
 }
 

@@ -39,8 +39,8 @@ pub enum Outcome {
     Rebooted,
     /// the guest powered itself off
     PoweredOff,
-    /// its init exited with 0, or the guest rebooted or powered itself off: its first monitor had died, and the new one
-    /// cannot tell
+    /// its init exited with 0, or the guest rebooted or powered itself off: its first monitor had
+    /// died, and the new one cannot tell
     Ended,
     /// nobody knows
     Unknown,

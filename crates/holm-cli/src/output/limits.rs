@@ -16,7 +16,8 @@ pub struct Limits {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Memory {
-    /// The limit that the kernel enforces, or for a guest that does not run that of guest.toml; null without one.
+    /// The limit that the kernel enforces, or for a guest that does not run that of guest.toml;
+    /// null without one.
     limit_bytes: Option<u64>,
     /// In use now; null if it does not run, or the host does not count it.
     used_bytes: Option<u64>,

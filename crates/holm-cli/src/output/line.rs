@@ -6,6 +6,7 @@ use serde::Serialize;
 pub struct Line<'a> {
     /// The guest.
     pub name: &'a str,
-    /// The line without its end, with control characters; bytes that are no UTF-8 are U+FFFD. The log has no times.
+    /// The line without its end, with control characters; bytes that are no UTF-8 are U+FFFD. The
+    /// log has no times.
     pub text: &'a str,
 }

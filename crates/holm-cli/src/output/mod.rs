@@ -1,4 +1,5 @@
-//! What `--json` prints: types of its own, so that the engine's may change. docs/json.md is made from them.
+//! What `--json` prints: types of its own, so that the engine's may change. docs/json.md is made
+//! from them.
 
 mod action;
 mod base;
@@ -24,8 +25,8 @@ pub use guest::Guest;
 pub use line::Line;
 pub use settings::{Changed, Setting, Settings};
 
-/// The version of all documents: another when a key is removed or gets another type or meaning, the same when one is
-/// added.
+/// The version of all documents: another when a key is removed or gets another type or meaning, the
+/// same when one is added.
 pub const VERSION: u32 = 1;
 
 /// A document with its version.

@@ -18,8 +18,8 @@ pub struct Settings {
 pub struct Setting {
     /// Dotted name, with a user's own name in the place of `*`: `env.LANG`.
     pub key: String,
-    /// The value by the key's type: bytes, seconds, number of CPUs, text, boolean, or an array of texts. Null where
-    /// nothing is set.
+    /// The value by the key's type: bytes, seconds, number of CPUs, text, boolean, or an array of
+    /// texts. Null where nothing is set.
     pub value: Value,
     /// The value as it would be written in guest.toml, or what the default means.
     pub text: String,

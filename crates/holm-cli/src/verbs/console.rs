@@ -69,7 +69,7 @@ impl Run for Attach {
 fn ended_text(ended: Ended) -> String {
     match ended.how {
         _ if ended.is_reboot() => "starts again".to_owned(),
-        _ if ended.is_poweroff() => "switched itself off".to_owned(),
+        _ if ended.is_poweroff() => "powered off".to_owned(),
         How::Exited(status) => format!("ended with status {status}"),
         How::Killed(signal) => format!("was ended by signal {signal}"),
         How::Unknown => "ended".to_owned(),

@@ -35,7 +35,8 @@ impl Run for Edit {
         let guest = context::guest(&pool, &self.name)?;
         let path = Guest::new(&pool, &guest).config_path();
         let before = config::load(&path)?;
-        // Beside the original, which nobody but root can reach, and with the same ending for editors.
+        // Beside the original, which nobody but root can reach, and with the same ending for
+        // editors.
         let draft = path.with_file_name(format!("edit-{}.toml", std::process::id()));
         remove_orphans(&draft);
         std::fs::write(&draft, &before)?;
@@ -43,7 +44,8 @@ impl Run for Edit {
         let removed = std::fs::remove_file(&draft);
         let after = after?;
         removed?;
-        if after == before {
+        // A program gets the document that says so.
+        if after == before && !context.json {
             if !context.quiet {
                 term::print_error("nothing changed\n");
             }

@@ -51,6 +51,8 @@ fn page(table: Table) -> String {
         ".SH EXIT STATUS\n0 if all went well, 2 if the command line was wrong, 125 if holm failed.\n\
          exec and run end with the status of the command: 126 if it cannot be run, 127 if there is none.\n\
          doctor ends with 1 if no guest can run on this host.\n\
+         .SH OUTPUT FOR PROGRAMS\n\\-\\-json prints documents with a version; docs/json.md in Holm's sources lists their keys\n\
+         and the codes of errors. One name gives an object; several, \\-\\-all and ls give an array.\n\
          .SH ENVIRONMENT\n.TP\n.B HOLM_ROOT\nWhere everything is kept, as \\-\\-root.\n\
          .TP\n.B HOLM_IMPORT\nThe program holm-import, if it is neither beside holm nor in ../libexec/holm.\n\
          .TP\n.B VISUAL, EDITOR\nThe editor of edit, the first that is set; else sensible\\-editor or vi.\n\

@@ -66,13 +66,12 @@ fn text(guest: &Summary, colour: bool) -> String {
         }
     }
     if guest.monitor_missing {
-        let text = "none, it was killed; another command is at work on the guest, and the next one puts a new one there";
+        let text = "none: it was killed; another command is working on the guest, and the next one starts a new monitor";
         lines.push(("monitor", text.to_owned()));
     }
     lines.extend(guest.ruleset_notice.clone().map(|what| ("network rules", what)));
     if guest.readiness == Some(guest::Readiness::Unknown) {
-        let text =
-            "not known: its monitor died before init said so, and another hears nothing of it";
+        let text = "not known: its monitor died before init reported it, and the new one cannot receive the report";
         lines.push(("ready", text.to_owned()));
     }
     lines.extend(guest.problem.clone().map(|problem| ("problem", problem)));
@@ -124,15 +123,15 @@ fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {
 fn last_text(last: &LastRun) -> String {
     let how = match Ended::parse(&last.ended) {
         Some(ended) if ended.is_reboot() => "rebooted".to_owned(),
-        Some(ended) if ended.is_poweroff() => "switched itself off".to_owned(),
+        Some(ended) if ended.is_poweroff() => "powered off".to_owned(),
         Some(Ended { how: How::Exited(0), adopted: true }) => {
-            "exited with 0, or rebooted, or switched itself off: its monitor had been killed, and another cannot tell"
+            "exited with 0, or rebooted, or powered off: its monitor had been killed, and another cannot tell"
                 .to_owned()
         }
         Some(ended) => how_text(ended.how),
         None => last.ended.clone(),
     };
-    let asked = if last.asked { ", as a command had asked" } else { "" };
+    let asked = if last.asked { ", as a command had requested" } else { "" };
     let oom = match last.oom_kills {
         0 => String::new(),
         n => format!("; out of memory, {n} processes killed"),

@@ -87,8 +87,8 @@ fn lives(sandbox: &Sandbox) {
     exec(&["poweroff"]);
     sandbox.holm(&["wait", "g"]);
     let said = status();
-    assert!(said.contains("stopped") && said.contains("switched itself off, "), "{said}");
-    assert!(!said.contains("as a command had asked"), "nobody else asked\n{said}");
+    assert!(said.contains("stopped") && said.contains("powered off, "), "{said}");
+    assert!(!said.contains("as a command had requested"), "nobody else asked\n{said}");
 
     // Asked by /sbin/init 0, not killed. The guest's program gets nothing of the caller's.
     sandbox.holm(&["start", "g"]).ok();
@@ -102,7 +102,7 @@ fn lives(sandbox: &Sandbox) {
     exec(&["sh", "-c", spy]).ok();
     stop(sandbox);
     let said = status();
-    assert!(said.contains("switched itself off, as a command had asked"), "{said}");
+    assert!(said.contains("powered off, as a command had requested"), "{said}");
     was_given_nothing(sandbox);
     sandbox.holm(&["rm", "g"]).ok();
 }
@@ -126,7 +126,7 @@ fn one_that_has_just_started_can_be_stopped(sandbox: &mut Sandbox) {
         stop(sandbox);
         let said = sandbox.holm(&["status", "g"]).ok().stdout;
         assert!(
-            said.contains("switched itself off, as a command had asked"),
+            said.contains("powered off, as a command had requested"),
             "{base} was killed\n{said}"
         );
         sandbox.holm(&["rm", "g"]).ok();
@@ -135,7 +135,7 @@ fn one_that_has_just_started_can_be_stopped(sandbox: &mut Sandbox) {
 
 fn wait_ends_if_init_reports_no_readiness(sandbox: &mut Sandbox) {
     let printed = sandbox.holm(&["launch", "g", "--base", "debian13-sysvinit", "--wait"]).ok();
-    assert_eq!(printed.stdout, "g runs; its init never says when all is up\n");
+    assert_eq!(printed.stdout, "g runs; its init never reports that it is ready\n");
     let printed = sandbox.holm(&["restart", "g", "--wait", "--json"]).ok().json();
     assert_eq!(printed["ready"], false, "{printed}");
     let status = sandbox.holm(&["status", "g", "--json"]).ok().json();

@@ -30,7 +30,7 @@ pub fn listed(filters: &[Filter], guest: &Summary) -> bool {
 /// Whether `text` is as `pattern` says, in which `*` is any text and `?` any character.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut read) = (0, 0);
-    // Where to go on if what follows the last `*` does not match: that takes one more character.
+    // Where to continue if what follows the last `*` does not match: it takes one more character.
     let mut star = None;
     while read < text.len() {
         if pattern.get(at) == Some(&b'*') {

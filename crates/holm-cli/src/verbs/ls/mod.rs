@@ -36,8 +36,8 @@ pub struct Ls {
     /// Only guests that run
     #[arg(long, short)]
     running: bool,
-    /// Only guests with this in a column; * and ? stand for any characters. May be given more than once: of the
-    /// filters for a column one must match
+    /// Only guests with this in a column; * and ? stand for any characters. May be given more than
+    /// once: of the filters for a column one must match
     #[arg(long, value_name = "COLUMN=PATTERN", value_parser = Filter::parse)]
     filter: Vec<Filter>,
     /// Sort by a column; -COLUMN sorts the other way round [default: name]
