@@ -79,6 +79,11 @@ fn an_init_that_the_guest_has_broken(sandbox: &mut Sandbox) {
         ("mkdir /sbin/init", ["guest box", "/sbin/init", "not executable"]),
     ] {
         sandbox.holm(&["start", "box"]).ok();
+        // The shell opens the script only after it has been executed for it.
+        sandbox.wait_for("the script has been read", || {
+            let command_line = exec(sandbox, "box", "/bin/busybox cat /proc/1/cmdline").stdout;
+            command_line.starts_with("sleep").then_some(())
+        });
         exec(sandbox, "box", &format!("B=/bin/busybox; $B {}", first(script))).ok();
         sandbox.holm(&["kill", "box"]).ok();
         changes_nothing(sandbox, |sandbox| {
