@@ -22,3 +22,10 @@ pub const ENDED: &CStr = c"ended";
 
 /// The attribute of the guest's control group that says that init is ready.
 pub const READY: &CStr = c"trusted.holm.ready";
+
+/// The attribute of the guest's cgroup with what init last reported of itself: `STATUS=` of
+/// `sd_notify(3)`.
+pub const STATUS: &CStr = c"trusted.holm.status";
+
+/// The longest text of [`STATUS`] in bytes; the rest is cut off.
+pub const STATUS_MAX: usize = 200;

@@ -16,6 +16,10 @@ pub struct Health {
     adopted: Option<Time>,
     /// Readiness; null if the guest does not run.
     readiness: Option<Readiness>,
+    /// How init says that its services are, in its own words (`STATUS=` of `sd_notify(3)`): minimal init counts
+    /// those that run, are to be restarted, and have ended; systemd says how its start went. Null if the guest does not
+    /// run, or init has said nothing that its monitor received. The guest chooses the text.
+    services: Option<String>,
     /// What is wrong with its settings or its run record.
     problem: Option<String>,
     /// The ruleset that protects its network had been flushed: whether it was restored, or why not.
@@ -104,6 +108,7 @@ impl From<&Summary> for Health {
             monitor,
             adopted: guest.record.as_ref().and_then(|record| record.adopted).map(Time::new),
             readiness,
+            services: guest.status_text.clone(),
             problem,
             network_notice,
         }

@@ -74,6 +74,7 @@ fn text(guest: &Summary, colour: bool) -> String {
         let text = "not known: its monitor died before init reported it, and the new one cannot receive the report";
         lines.push(("ready", text.to_owned()));
     }
+    lines.extend(guest.status_text.clone().map(|text| ("init reports", text)));
     lines.extend(guest.problem.clone().map(|problem| ("problem", problem)));
     table::list(&lines, colour)
 }

@@ -1,11 +1,11 @@
-//! Telling the monitor that the guest is ready (`sd_notify`).
+//! Telling the monitor how the guest is (`sd_notify(3)`).
 
 use holm_sys::bare::Args;
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::net::{sendto, socket_with};
 
-/// Says `READY=1` where `NOTIFY_SOCKET` asks for it.
-pub fn ready() {
+/// Sends `message`, as `READY=1`, to the socket that `NOTIFY_SOCKET` names, if it does.
+pub fn notify(message: &[u8]) {
     let Some(path) = Args::env(c"NOTIFY_SOCKET") else { return };
     let address = match path.to_bytes() {
         [b'@', name @ ..] => SocketAddrUnix::new_abstract_name(name),
@@ -15,6 +15,6 @@ pub fn ready() {
     let kind = (AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC);
     if let Ok(socket) = socket_with(kind.0, kind.1, kind.2, None) {
         // A monitor that is gone or busy must not hold up the guest.
-        let _ = sendto(&socket, b"READY=1", SendFlags::DONTWAIT, &address);
+        let _ = sendto(&socket, message, SendFlags::DONTWAIT, &address);
     }
 }

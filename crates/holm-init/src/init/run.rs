@@ -2,7 +2,7 @@
 
 use super::arguments::Arguments;
 use super::service::Services;
-use super::{notify, report::report, start::start};
+use super::{notify::notify, report::report, start::start};
 use holm_proto::CONSOLE_MASTER;
 use holm_sys::bare::{self, Args, Inherited, Signal, Status, milliseconds};
 use rustix::fd::OwnedFd;
@@ -60,7 +60,7 @@ pub fn run(args: Args, mut inherited: Inherited) -> i32 {
         }
     }
     init.services.start_due();
-    notify::ready();
+    notify(b"READY=1");
     init.serve()
 }
 
@@ -72,6 +72,7 @@ impl Init {
                 return status;
             }
             let wait = self.services.start_due();
+            self.services.report_changes();
             if let Some(signal) = bare::wait(wait)
                 && let Some(goal) = self.handle(signal)
             {

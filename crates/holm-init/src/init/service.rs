@@ -1,6 +1,8 @@
 //! The services of a guest with the minimal init.
 
+use super::notify::notify;
 use super::start::start;
+use holm_proto::Text;
 use holm_proto::init::{Restart, SERVICES_MAX};
 use holm_sys::bare::{Args, Status, milliseconds};
 
@@ -23,7 +25,15 @@ struct Service {
 
 /// All services, in the order of their start.
 #[derive(Default)]
-pub struct Services([Option<Service>; SERVICES_MAX]);
+pub struct Services([Option<Service>; SERVICES_MAX], Counts);
+
+/// How many services there are by what they do, as last reported.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    running: u64,
+    to_be_restarted: u64,
+    ended: u64,
+}
 
 impl Services {
     /// Adds a service, to be started at once; `None` when there are too many.
@@ -56,6 +66,31 @@ impl Services {
         if let Some(service) = services.find(|service| service.pid == Some(pid)) {
             service.ended(status);
         }
+    }
+
+    /// Reports how the services are (`STATUS=`), if that has changed.
+    pub fn report_changes(&mut self) {
+        let mut now = Counts::default();
+        for service in self.0.iter().flatten() {
+            match (service.pid, service.due) {
+                (Some(_), _) => now.running += 1,
+                (None, Some(_)) => now.to_be_restarted += 1,
+                (None, None) => now.ended += 1,
+            }
+        }
+        if now == self.1 {
+            return;
+        }
+        self.1 = now;
+        let mut buffer = [0; 128];
+        let mut text = Text::new(&mut buffer);
+        text.put(b"STATUS=services: ").number(now.running).put(b" running, ");
+        text.number(now.to_be_restarted)
+            .put(b" to be restarted, ")
+            .number(now.ended)
+            .put(b" ended");
+        let length = text.len();
+        notify(&buffer[..length]);
     }
 
     /// The pid of the last service that runs.

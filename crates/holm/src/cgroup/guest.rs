@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use holm_proto::path::READY;
+use holm_proto::path::{READY, STATUS};
 use rustix::io::Errno;
 
 use super::files::{self, open_dir};
@@ -118,5 +118,13 @@ impl GuestCgroup {
         let value = files::xattr(&self.dir, READY)
             .map_err(|e| Error::io("read the readiness on cgroup", &self.path, e))?;
         Ok(value.as_deref() == Some(b"1"))
+    }
+
+    /// What init last reported of itself (`STATUS=` of `sd_notify(3)`), as recorded by its monitor.
+    /// The guest chooses the text.
+    pub fn status_text(&self) -> Result<Option<String>> {
+        let value = files::xattr(&self.dir, STATUS)
+            .map_err(|e| Error::io("read the status text on cgroup", &self.path, e))?;
+        Ok(value.map(|text| String::from_utf8_lossy(&text).into_owned()))
     }
 }

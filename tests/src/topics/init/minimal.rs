@@ -50,6 +50,12 @@ fn restarts_services_and_stops_them(sandbox: &mut Sandbox) {
     sandbox
         .wait_for("three starts", || (logs(sandbox).matches("often").count() >= 3).then_some(()));
     assert_eq!(logs(sandbox).matches("once").count(), 1);
+    let services = |sandbox: &Sandbox| status(sandbox, "g")["health"]["services"].clone();
+    sandbox.wait_for("a report of all services", || {
+        let text = services(sandbox);
+        let text = text.as_str().unwrap_or_default();
+        (text.starts_with("services: ") && text.ends_with(", 1 ended")).then_some(())
+    });
     sandbox.holm(&["stop", "g"]).ok();
     assert!(logs(sandbox).contains("stopping"));
     assert_eq!(end(sandbox).to_string(), "exited 0");

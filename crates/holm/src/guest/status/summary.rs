@@ -57,6 +57,9 @@ pub struct Summary {
     pub monitor_missing: bool,
     /// Whether it is ready; `None` if it does not run.
     pub readiness: Option<Readiness>,
+    /// What init last reported of itself (`STATUS=` of `sd_notify(3)`), in words that the guest
+    /// chooses; `None` if that was nothing, or a new monitor would not have received it.
+    pub status_text: Option<String>,
     /// The ruleset that protects its network had been flushed: whether it was restored, or why not.
     pub ruleset_notice: Option<String>,
     /// Its settings; `None` for a guest for one command, and if they have a mistake.
@@ -117,6 +120,7 @@ pub(super) fn inspect(guest: &Guest<'_>) -> Result<Option<Summary>> {
         oom_kills: running.as_ref().and_then(|it| it.cgroup.oom_kills().ok()).unwrap_or(0),
         monitor_missing: running.as_ref().is_some_and(|it| !it.record.has_monitor()),
         readiness,
+        status_text: running.as_ref().and_then(status_text),
         ruleset_notice: None,
         config,
         record: running.map(|it| it.record),
@@ -150,11 +154,20 @@ fn unknown(name: &Name, error: &Error) -> Summary {
         oom_kills: 0,
         monitor_missing: false,
         readiness: None,
+        status_text: None,
         ruleset_notice: None,
         config: None,
         record: None,
         last: None,
         problem: Some(in_one_line(error)),
+    }
+}
+
+/// A monitor that adopted the guest receives none of init's messages, so the text could be old.
+fn status_text(running: &RunningGuest) -> Option<String> {
+    match running.record.adopted {
+        None => running.cgroup.status_text().ok()?,
+        Some(_) => None,
     }
 }
 
