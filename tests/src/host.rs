@@ -1,4 +1,4 @@
-//! What Holm can leave behind on a host: control groups, mounts, links, nft tables, loop devices,
+//! What Holm can leave behind on a host: cgroups, mounts, links, nft tables, loop devices,
 //! processes, files.
 
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ impl Snapshot {
     }
 }
 
-/// Whether `item` is something that a root keeps after its first guest: its empty control groups,
+/// Whether `item` is something that a root keeps after its first guest: its empty cgroups,
 /// and an nftables table without elements.
 pub fn is_furniture(item: &str, instance: u32) -> bool {
     let group = format!("holm-{instance}");
@@ -93,7 +93,7 @@ pub fn instances() -> Vec<(u32, PathBuf)> {
     entries.flatten().filter_map(link).collect()
 }
 
-/// The directories where control group hierarchies are mounted.
+/// The directories where cgroup hierarchies are mounted.
 pub fn cgroup_mounts() -> Vec<PathBuf> {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let is_cgroup =
@@ -105,7 +105,7 @@ pub fn cgroup_mounts() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Every control group below a top one named holm*, deepest first.
+/// Every cgroup below a top one named holm*, deepest first.
 pub fn cgroups() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for mount in cgroup_mounts() {
@@ -154,7 +154,7 @@ fn loops() -> Vec<String> {
         .collect()
 }
 
-/// Processes in one of Holm's control groups.
+/// Processes in one of Holm's cgroups.
 fn processes() -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {

@@ -40,7 +40,7 @@ impl Holm {
         Err(format!("holm {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
     }
 
-    /// A guest's name that no other build uses: guests are found by their control groups.
+    /// A guest's name that no other build uses: guests are found by their cgroups.
     pub fn guest(&self, name: &str) -> String {
         format!("bench-{}{name}", if self.before { "before-" } else { "" })
     }

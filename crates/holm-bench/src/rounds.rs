@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::build::Holm;
 use crate::stats::Summary;
 
-/// Rounds that are run and not counted: caches fill, control groups and tables are made.
+/// Rounds that are run and not counted: caches fill, cgroups and tables are made.
 pub const WARM_UP: usize = 3;
 /// How much of an error message a report shows, in characters.
 const MESSAGE_MAX: usize = 500;

@@ -23,7 +23,7 @@ pub const LEASE: &CStr = c"MONITOR_LEASE";
 pub mod key {
     /// Init, as a pidfd.
     pub const INIT: &str = "init";
-    /// The guest's control group.
+    /// The guest's cgroup.
     pub const CGROUP: &str = "cgroup";
     /// The guest's directory in the Holm root.
     pub const DIRECTORY: &str = "directory";

@@ -20,7 +20,7 @@ pub const OLD_LOG: &CStr = c"log.1";
 /// How the run ended (see [`crate::ended::Note`]), in the guest's directory.
 pub const ENDED: &CStr = c"ended";
 
-/// The attribute of the guest's control group that says that init is ready.
+/// The attribute of the guest's cgroup that says that init is ready.
 pub const READY: &CStr = c"trusted.holm.ready";
 
 /// The attribute of the guest's cgroup with what init last reported of itself: `STATUS=` of

@@ -1,4 +1,4 @@
-//! BPF programs on control groups, by bpf(2).
+//! BPF programs on cgroups, by bpf(2).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// One instruction, `struct bpf_insn`.
 pub type Instruction = [u8; 8];
 
-/// Where the kernel calls a control group's programs.
+/// Where the kernel calls a cgroup's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
     /// `bind(2)` of an IPv4 socket, `BPF_CGROUP_INET4_BIND`.
@@ -79,7 +79,7 @@ pub fn load(hook: Hook, instructions: &[Instruction]) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// How many programs are attached to a hook of a control group; an error where groups take none.
+/// How many programs are attached to a hook of a cgroup; an error where groups take none.
 pub fn count_attached(cgroup: BorrowedFd<'_>, hook: Hook) -> io::Result<u32> {
     let mut attr = QueryPrograms {
         cgroup: cgroup.as_raw_fd() as u32,

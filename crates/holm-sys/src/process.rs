@@ -121,7 +121,7 @@ pub fn join(pidfd: BorrowedFd<'_>, namespaces: u64) -> io::Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Namespace {
-    /// Of control groups.
+    /// Of cgroups.
     Cgroup = 1,
     /// Of System V IPC and POSIX message queues.
     Ipc = 2,

@@ -1,4 +1,4 @@
-//! The control groups of guests, and their limits.
+//! The cgroups of guests, and their limits.
 //!
 //! ```text
 //! <v2 root>/<pool>/.monitor          the monitors of all guests, outside of their limits

@@ -33,7 +33,7 @@ pub struct Plan<'a> {
     pub init: OwnedFd,
     /// The namespaces to join, besides the mount namespace.
     pub joined: u64,
-    /// v1 control groups to enter.
+    /// v1 cgroups to enter.
     pub tasks: Vec<OwnedFd>,
 }
 

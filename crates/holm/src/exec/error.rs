@@ -9,7 +9,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// What can go wrong with a command in a guest.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The control group.
+    /// The cgroup.
     #[error(transparent)]
     Cgroup(#[from] crate::cgroup::Error),
     /// The process between clone and exec.

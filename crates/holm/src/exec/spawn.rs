@@ -67,5 +67,5 @@ fn clone_into_leaf(cgroup: &GuestCgroup) -> Result<CloneResult> {
             let fresh = cgroup.fresh_leaf_fd().map_err(std::io::Error::other)?;
             clone(0, Some(fresh.as_fd()))
         })
-        .map_err(|error| Error::step("make a process in", "the guest's control group", error))
+        .map_err(|error| Error::step("make a process in", "the guest's cgroup", error))
 }

@@ -99,8 +99,8 @@ codes! {
 
     RequirementMissing "requirement-missing" "The host lacks what every guest needs.",
     FilesystemUnsupported "filesystem-unsupported" "The filesystem of the Holm root cannot hold guests.",
-    CgroupUnavailable "cgroup-unavailable" "The host's control groups cannot be used.",
-    CgroupBusy "cgroup-busy" "A control group holds processes that it should not.",
+    CgroupUnavailable "cgroup-unavailable" "The host's cgroups cannot be used.",
+    CgroupBusy "cgroup-busy" "A cgroup holds processes that it should not.",
     RootNotFound "root-not-found" "There is no Holm root.",
     RootInUse "root-in-use" "Another command works in the Holm root, or guests run in it.",
     InstancesExhausted "instances-exhausted" "All instance numbers of the host are taken.",

@@ -16,7 +16,7 @@ use crate::process::{self, own_pid};
 use crate::rootfs::{Layers, Sources};
 use crate::step;
 
-/// A start in progress: everything is decided, and the guest's control group is made.
+/// A start in progress: everything is decided, and the guest's cgroup is made.
 #[derive(Debug)]
 pub struct Attempt<'a> {
     pub decision: Decision<'a>,
@@ -24,7 +24,7 @@ pub struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    /// Makes the guest's control group and writes the run record. From here on other
+    /// Makes the guest's cgroup and writes the run record. From here on other
     /// commands see an ephemeral guest, which has no directory.
     pub fn begin(decision: Decision<'a>) -> Result<Self> {
         let Decision { guest, ids, .. } = &decision;

@@ -1,4 +1,4 @@
-//! What is decided about a start before the guest's control group and processes are made.
+//! What is decided about a start before the guest's cgroup and processes are made.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

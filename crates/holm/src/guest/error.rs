@@ -22,7 +22,7 @@ pub enum Error {
     /// guest.toml.
     #[error(transparent)]
     Config(#[from] crate::config::Error),
-    /// The control group.
+    /// The cgroup.
     #[error(transparent)]
     Cgroup(#[from] crate::cgroup::Error),
     /// The network.
@@ -124,7 +124,7 @@ pub enum Error {
     /// The worker process for one of several guests was killed.
     #[error("the process that worked on {0} was killed")]
     WorkerKilled(String),
-    /// The run record on a control group cannot be read.
+    /// The run record on a cgroup cannot be read.
     #[error("the run record of guest {name} cannot be read; `holm kill {name}` ends it")]
     RecordUnreadable {
         /// The guest.

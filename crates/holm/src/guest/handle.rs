@@ -43,7 +43,7 @@ impl<'a> Guest<'a> {
         self.dir().is_dir()
     }
 
-    /// Its control group; a guest without one does not run.
+    /// Its cgroup; a guest without one does not run.
     pub(super) fn cgroup(&self) -> Result<Option<GuestCgroup>> {
         Ok(GuestCgroup::open(self.pool.cgroup()?, self.name.as_str())?)
     }

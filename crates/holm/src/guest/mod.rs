@@ -1,6 +1,6 @@
 //! The life cycle of guests: creating, starting, stopping, restarting and removing them.
 //!
-//! A guest is a directory `guests/NAME`. A running guest also has a control group, which carries
+//! A guest is a directory `guests/NAME`. A running guest also has a cgroup, which carries
 //! its run record ([`crate::record::RunRecord`]) as an extended attribute. If /run is wiped or a
 //! monitor is killed, the next command finds everything it needs in these two places.
 //!

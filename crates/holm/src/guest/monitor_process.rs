@@ -53,7 +53,7 @@ impl MonitorFiles {
         Ok(Self {
             holm: own_program()?,
             cgroup: open(cgroup.dir_fd(), Path::new("."))
-                .map_err(|errno| Error::io("open the control group of", name.as_str(), errno))?,
+                .map_err(|errno| Error::io("open the cgroup of", name.as_str(), errno))?,
             directory: open(CWD, &directory)
                 .map_err(|errno| Error::io("open", directory, errno))?,
             listener,
@@ -108,7 +108,7 @@ fn undeleted(path: PathBuf) -> PathBuf {
 /// killed.
 const DONE: &str = "\0";
 
-/// Spawns the process that becomes a guest's monitor, in the monitors' control group, and returns
+/// Spawns the process that becomes a guest's monitor, in the monitors' cgroup, and returns
 /// its process id.
 ///
 /// `work` runs in the child and returns only if it fails. It must call its argument

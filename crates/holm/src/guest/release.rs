@@ -3,7 +3,7 @@ use super::reconcile::sweep;
 use crate::net;
 use crate::pool::Pool;
 
-/// Releases a root's host resources: the empty control groups, the ruleset, the directory in /run
+/// Releases a root's host resources: the empty cgroups, the ruleset, the directory in /run
 /// and the instance number. Bases and stopped guests stay; the next command in the root acquires
 /// the resources again.
 ///

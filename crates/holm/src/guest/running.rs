@@ -7,7 +7,7 @@ use crate::record::RunRecord;
 /// A running guest.
 #[derive(Debug)]
 pub struct RunningGuest {
-    /// Its control group.
+    /// Its cgroup.
     pub cgroup: GuestCgroup,
     /// Its run record.
     pub record: RunRecord,
@@ -34,7 +34,7 @@ pub fn running(guest: &Guest<'_>) -> Result<RunningGuest> {
     Err(guest.missing()?)
 }
 
-/// The run record on a control group; `None` if a start has not got that far.
+/// The run record on a cgroup; `None` if a start has not got that far.
 pub(super) fn read_record(cgroup: &GuestCgroup, name: &Name) -> Result<Option<RunRecord>> {
     let Some(bytes) = cgroup.record()? else { return Ok(None) };
     serde_json::from_slice(&bytes)
@@ -42,7 +42,7 @@ pub(super) fn read_record(cgroup: &GuestCgroup, name: &Name) -> Result<Option<Ru
         .map_err(|source| Error::RecordUnreadable { name: name.to_string(), source })
 }
 
-/// Stores a run record on a control group.
+/// Stores a run record on a cgroup.
 pub(super) fn write_record(cgroup: &GuestCgroup, name: &Name, record: &RunRecord) -> Result<()> {
     let text = serde_json::to_vec(record)
         .map_err(|source| Error::RecordUnreadable { name: name.to_string(), source })?;

@@ -1,4 +1,4 @@
-//! Control groups: the layout and where the controllers are.
+//! Cgroups: the layout and where the controllers are.
 
 use super::finding::Answer;
 use super::machine::Machine;

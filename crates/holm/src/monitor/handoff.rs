@@ -20,7 +20,7 @@ pub struct Handoff<'a> {
     pub holm: PathBuf,
     /// Init's pidfd.
     pub init: OwnedFd,
-    /// The guest's control group, opened for reading: `trusted.holm.ready` is set on it.
+    /// The guest's cgroup, opened for reading: `trusted.holm.ready` is set on it.
     pub cgroup: OwnedFd,
     /// `guests/NAME`, opened for reading: `log`, `log.1` and `ended` are written there.
     pub directory: OwnedFd,

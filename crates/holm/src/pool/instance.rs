@@ -10,7 +10,7 @@ use crate::cgroup::{GuestCgroup, Layout, PoolCgroup};
 /// The root that is used if neither `--root` nor `HOLM_ROOT` is given.
 pub const DEFAULT_ROOT: &str = "/var/lib/holm";
 
-/// The control group of the guests of the default root.
+/// The cgroup of the guests of the default root.
 const DEFAULT_CGROUP: &str = "holm";
 
 /// The directory of what must not survive a reboot of the host.
@@ -83,12 +83,12 @@ pub(super) fn release(root: &Path, number: u8) -> Result<()> {
     Ok(())
 }
 
-/// The name of the control group of a root's guests.
+/// The name of the cgroup of a root's guests.
 pub fn cgroup_name(root: &Path, instance: u8) -> String {
     if root == Path::new(DEFAULT_ROOT) { DEFAULT_CGROUP.to_owned() } else { other_cgroup(instance) }
 }
 
-/// The name of the control group of the guests of a root that is not the default one.
+/// The name of the cgroup of the guests of a root that is not the default one.
 fn other_cgroup(instance: u8) -> String {
     format!("{DEFAULT_CGROUP}-{instance}")
 }
@@ -102,7 +102,7 @@ fn stored(root: &Path) -> Option<u8> {
 /// run in their root since. Another root that took the number would take those guests for its own
 /// and end them.
 fn has_guests(number: u8) -> bool {
-    // Without control groups there are no guests.
+    // Without cgroups there are no guests.
     let Ok(layout) = Layout::probe() else { return false };
     let has_running = |cgroup: String| {
         let pool = PoolCgroup::new(layout.clone(), cgroup);

@@ -110,7 +110,7 @@ impl Pool {
         self.root.join("stage")
     }
 
-    /// The control group above those of this root's guests. The host's hierarchies are probed once.
+    /// The cgroup above those of this root's guests. The host's hierarchies are probed once.
     pub fn cgroup(&self) -> cgroup::Result<&PoolCgroup> {
         if let Some(cgroup) = self.cgroup.get() {
             return Ok(cgroup);

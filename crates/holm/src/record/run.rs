@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Ids, Network, now, since_boot};
 use crate::config::{Arch, Rlimit, Security};
 
-/// What the host stores about a running guest, on its control group.
+/// What the host stores about a running guest, on its cgroup.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "a record of facts, each independent of the others"

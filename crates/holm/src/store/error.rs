@@ -99,7 +99,7 @@ pub enum Error {
     /// The kernel refused something.
     #[error(transparent)]
     Failed(Failed),
-    /// The control groups of running guests cannot be read.
+    /// The cgroups of running guests cannot be read.
     #[error(transparent)]
     Cgroup(#[from] crate::cgroup::Error),
     /// The pool cannot be used.

@@ -23,7 +23,7 @@ fn shift(time: &mut Value, seconds: i64) {
     *time = (time.as_i64().expect("a time") + seconds).into();
 }
 
-/// The control group with the guest's run record.
+/// The cgroup with the guest's run record.
 fn state_directory(sandbox: &mut Sandbox, name: &str) -> PathBuf {
     let end = format!("/holm-{}/{name}", sandbox.instance().expect("a number"));
     let bears = |path: &PathBuf| getxattr(path, "trusted.holm", &mut [0u8; 1 << 14]).is_ok();
@@ -31,7 +31,7 @@ fn state_directory(sandbox: &mut Sandbox, name: &str) -> PathBuf {
     directories
         .filter(|path| path.to_string_lossy().ends_with(&end))
         .find(bears)
-        .expect("a control group with a state")
+        .expect("a cgroup with a state")
 }
 
 fn ages_survive_a_set_clock(sandbox: &mut Sandbox) {

@@ -43,7 +43,7 @@ impl Drop for Bystander {
 /// Changes the run record of guest `box` to name the process `pid`, as if the process id had been
 /// reused.
 fn name_in_state(sandbox: &mut Sandbox, whose: &str, pid: u32) {
-    let layout = Layout::probe().expect("control groups");
+    let layout = Layout::probe().expect("cgroups");
     let group = format!("holm-{}", sandbox.instance().expect("the root is in use"));
     let cgroup = GuestCgroup::open(&PoolCgroup::new(layout, group), "box")
         .expect("it runs")

@@ -55,7 +55,7 @@ fn a_guest_with_an_unreadable_run_record_can_be_killed(sandbox: &mut Sandbox) {
     let group = host::cgroups()
         .into_iter()
         .find(|path| path.ends_with(format!("holm-{}/odd", sandbox.instance().unwrap_or(0))))
-        .expect("the guest's control group");
+        .expect("the guest's cgroup");
     rustix::fs::setxattr(&group, "trusted.holm", b"{\"pid\":1}", rustix::fs::XattrFlags::empty())
         .expect("an attribute");
 

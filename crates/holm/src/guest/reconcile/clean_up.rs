@@ -30,7 +30,7 @@ pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
 
 /// Cleans up after a run that has ended, and records how it ended, completed by `amend`.
 ///
-/// The control group is removed last: if this command is killed, the next one finds it and does all
+/// The cgroup is removed last: if this command is killed, the next one finds it and does all
 /// of this again.
 pub fn clean_up_with(
     guest: &LockedGuest<'_>,

@@ -13,7 +13,7 @@ use crate::record::RunRecord;
 /// Finds out whether a guest runs, gives it a new monitor if its own has died, and cleans up if it
 /// has ended.
 ///
-/// The guest is locked, so a control group without processes and without a monitor does not belong
+/// The guest is locked, so a cgroup without processes and without a monitor does not belong
 /// to a start in progress.
 pub fn reconcile(guest: &LockedGuest<'_>) -> Result<Option<RunningGuest>> {
     let Some(cgroup) = guest.cgroup()? else { return Ok(None) };

@@ -18,7 +18,7 @@ const START_MAX: u64 = 10;
 /// whose `holm run` was killed. Returns the guests for which that failed; the others are reconciled
 /// nevertheless.
 ///
-/// It looks at every control group and id of the root, so it is meant for commands that do so
+/// It looks at every cgroup and id of the root, so it is meant for commands that do so
 /// anyway.
 pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
     let taken = pool.allocated_ids()?;
@@ -29,7 +29,7 @@ pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
         Some((name, error))
     });
     let failed = failed.collect();
-    // Listed after the ids: an owner of one of those has its control group by now, or is gone.
+    // Listed after the ids: an owner of one of those has its cgroup by now, or is gone.
     let cgroups = cgroups()?;
     for (context, owner) in taken {
         let in_use = pool.guest_dir(&owner).is_dir()

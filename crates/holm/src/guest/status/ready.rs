@@ -11,7 +11,7 @@ use super::super::running::{RunningGuest, running};
 /// Waits until a guest is ready, at most `timeout`. Returns `false` at once if its init never
 /// reports that.
 ///
-/// The monitor records readiness as an attribute of the guest's control group, so inotify reports
+/// The monitor records readiness as an attribute of the guest's cgroup, so inotify reports
 /// it.
 pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
     let name = guest.name();
@@ -22,7 +22,7 @@ pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
     if !record.notifies {
         return Ok(false);
     }
-    let fail = |errno| Error::io("watch the control group of", name.as_str(), errno);
+    let fail = |errno| Error::io("watch the cgroup of", name.as_str(), errno);
     let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(fail)?;
     let directory = format!("/proc/self/fd/{}", cgroup.dir_fd().as_raw_fd());
     inotify::add_watch(&changes, directory, WatchFlags::ATTRIB).map_err(fail)?;

@@ -22,7 +22,7 @@ pub enum Status {
     Stopping,
     /// It has ended and will be started again.
     Restarting,
-    /// It has a control group, whose run record cannot be read.
+    /// It has a cgroup, whose run record cannot be read.
     Unknown,
 }
 

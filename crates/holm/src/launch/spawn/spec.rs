@@ -10,7 +10,7 @@ use crate::launch::Assembly;
 pub struct Spec<'a> {
     /// What the guest is assembled from.
     pub assembly: Assembly<'a>,
-    /// The guest's control group.
+    /// The guest's cgroup.
     pub cgroup: &'a GuestCgroup,
     /// Resource limits of init, beyond the defaults.
     pub rlimits: &'a BTreeMap<String, Rlimit>,
