@@ -41,7 +41,7 @@ impl Context {
             if rustix::process::geteuid().is_root() {
                 return failure;
             }
-            failure.help("a Holm root is the host's root's: run holm as root (sudo holm ...)")
+            failure.help("run holm as root (sudo holm ...)")
         })?;
         Ok(pool.on_repair(|sentence| term::print_error(&format!("holm: {sentence}\n"))))
     }

@@ -8,7 +8,7 @@ use crate::term;
 /// `holm` with its global options and no verb.
 pub fn command() -> Command {
     Command::new("holm")
-        .about("Runs many small, complete Linux systems on one kernel")
+        .about("Runs system containers: many small, complete Linux systems on one kernel")
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
         .next_help_heading("Global options")

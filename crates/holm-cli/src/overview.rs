@@ -14,7 +14,7 @@ const GROUPS: [(Group, &str); 4] = [
 /// All verbs with a line each, and the global options.
 pub fn overview(table: Table) -> String {
     let mut text = String::from(
-        "holm runs many small, complete Linux systems on one kernel.\n\n\
+        "holm runs system containers, called guests: many complete Linux systems on one kernel.\n\n\
          Usage: holm [OPTIONS] VERB ...\n",
     );
     for (group, title) in GROUPS {

@@ -20,7 +20,7 @@ pub struct Base {
     /// What it was imported from, as it was given.
     source: String,
     /// When it was imported.
-    imported: Time,
+    imported_at: Time,
     /// Files, directories and links in it.
     files: u64,
     /// Bytes of all its files; hard-linked ones count once.
@@ -50,7 +50,7 @@ impl From<&store::Base> for Base {
             arch: Some(meta.arch.clone()).filter(|arch| !arch.is_empty()),
             init: (path.is_some() || kind.is_some()).then_some(Init { path, kind }),
             source: meta.source.clone(),
-            imported: Time::new(meta.created),
+            imported_at: Time::new(meta.created),
             files: meta.files,
             size_bytes: meta.bytes,
             own_bytes: meta.own_bytes,

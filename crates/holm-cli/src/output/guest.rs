@@ -1,4 +1,5 @@
 use std::net::IpAddr;
+use std::sync::OnceLock;
 
 use holm::config::{Arch, NetMode, Proto, Publish};
 use holm::guest::{Status, Summary};
@@ -30,7 +31,7 @@ pub struct Guest {
     /// it does not run.
     monitor_pid: Option<i32>,
     /// When this run was started; null if it does not run.
-    started: Option<Time>,
+    started_at: Option<Time>,
     /// How long this run has gone on, in seconds of `CLOCK_BOOTTIME`.
     uptime_seconds: Option<u64>,
     /// Which network it has; null if it does not run.
@@ -127,7 +128,7 @@ impl From<&Summary> for Guest {
             arch: record.map(|record| arch(record.arch)),
             init_pid: record.map(|record| record.init_pid),
             monitor_pid: record.map(|record| record.monitor_pid),
-            started: record.map(|record| Time::new(record.started)),
+            started_at: record.map(|record| Time::new(record.started)),
             uptime_seconds: record.map(RunRecord::age),
             network: record.map(network),
             addresses: record.map_or_else(Vec::new, addresses),
@@ -156,10 +157,15 @@ impl From<Status> for State {
     }
 }
 
+/// What `uname -m` prints on this host.
+static NATIVE: OnceLock<String> = OnceLock::new();
+
 /// The machine that programs see, as `uname -m` names it.
 pub fn arch(arch: Arch) -> &'static str {
     match arch {
-        Arch::Native => std::env::consts::ARCH,
+        Arch::Native => {
+            NATIVE.get_or_init(|| rustix::system::uname().machine().to_string_lossy().into_owned())
+        }
         Arch::I686 => "i686",
     }
 }

@@ -12,8 +12,8 @@ pub struct Health {
     ok: bool,
     /// The monitor; null if the guest does not run.
     monitor: Option<Monitor>,
-    /// When the monitor was put beside the guest in the place of one that had died.
-    adopted: Option<Time>,
+    /// When a new monitor was started in the place of one that had died.
+    replaced_at: Option<Time>,
     /// Readiness; null if the guest does not run.
     readiness: Option<Readiness>,
     /// How init says that its services are, in its own words (`STATUS=` of `sd_notify(3)`): minimal init counts
@@ -32,8 +32,8 @@ pub struct Health {
 pub enum Monitor {
     /// the guest has its monitor
     Present,
-    /// its monitor died, and it has another
-    Adopted,
+    /// its first monitor died, and a new one was started
+    Replaced,
     /// its monitor died, and another command that works on the guest keeps a new one from being
     /// started
     Missing,
@@ -47,8 +47,8 @@ pub enum Readiness {
     Ready,
     /// init will report it, and has not yet
     Waiting,
-    /// init never reports it
-    Unreported,
+    /// this init does not report readiness
+    Unsupported,
     /// the first monitor died before init reported it
     Unknown,
 }
@@ -59,7 +59,7 @@ impl Monitor {
         let record = guest.record.as_ref()?;
         Some(match record.adopted {
             _ if guest.monitor_missing => Self::Missing,
-            Some(_) => Self::Adopted,
+            Some(_) => Self::Replaced,
             None => Self::Present,
         })
     }
@@ -68,7 +68,7 @@ impl Monitor {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Present => "present",
-            Self::Adopted => "adopted",
+            Self::Replaced => "replaced",
             Self::Missing => "missing",
         }
     }
@@ -80,7 +80,7 @@ impl Readiness {
         Some(match guest.readiness? {
             guest::Readiness::Ready => Self::Ready,
             guest::Readiness::Waiting => Self::Waiting,
-            guest::Readiness::Unreported => Self::Unreported,
+            guest::Readiness::Unreported => Self::Unsupported,
             guest::Readiness::Unknown => Self::Unknown,
         })
     }
@@ -90,7 +90,7 @@ impl Readiness {
         match self {
             Self::Ready => "ready",
             Self::Waiting => "waiting",
-            Self::Unreported => "unreported",
+            Self::Unsupported => "unsupported",
             Self::Unknown => "unknown",
         }
     }
@@ -106,7 +106,7 @@ impl From<&Summary> for Health {
                 && problem.is_none()
                 && network_notice.is_none(),
             monitor,
-            adopted: guest.record.as_ref().and_then(|record| record.adopted).map(Time::new),
+            replaced_at: guest.record.as_ref().and_then(|record| record.adopted).map(Time::new),
             readiness,
             services: guest.status_text.clone(),
             problem,

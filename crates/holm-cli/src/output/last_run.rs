@@ -10,10 +10,10 @@ use super::time::Time;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LastRun {
     /// When it ended.
-    ended: Time,
+    ended_at: Time,
     /// How it ended.
     outcome: Outcome,
-    /// The exit status of its init; null if a signal ended it, or nobody knows.
+    /// The exit status of its init; null if a signal ended it, or it is not known.
     exit_status: Option<u8>,
     /// The signal that killed its init.
     signal: Option<String>,
@@ -21,7 +21,7 @@ pub struct LastRun {
     requested: bool,
     /// How many of its processes the kernel killed because it reached its memory limit.
     oom_kills: u64,
-    /// How often in a row its restart policy has started it again.
+    /// How many starts in a row its restart policy has made, a pending one included.
     restarts: u32,
     /// Why the start that was to follow failed.
     restart_failure: Option<String>,
@@ -40,9 +40,9 @@ pub enum Outcome {
     /// the guest powered itself off
     PoweredOff,
     /// its init exited with 0, or the guest rebooted or powered itself off: its first monitor had
-    /// died, and the new one cannot tell
-    Ended,
-    /// nobody knows
+    /// died, and the new one cannot tell which
+    Clean,
+    /// it is not known
     Unknown,
 }
 
@@ -52,7 +52,7 @@ impl Outcome {
         match ended {
             Some(ended) if ended.is_reboot() => Self::Rebooted,
             Some(ended) if ended.is_poweroff() => Self::PoweredOff,
-            Some(Ended { how: How::Exited(0), adopted: true }) => Self::Ended,
+            Some(Ended { how: How::Exited(0), adopted: true }) => Self::Clean,
             Some(Ended { how: How::Exited(_), .. }) => Self::Exited,
             Some(Ended { how: How::Killed(_), .. }) => Self::Killed,
             Some(Ended { how: How::Unknown, .. }) | None => Self::Unknown,
@@ -72,7 +72,7 @@ impl From<&record::LastRun> for LastRun {
             _ => (None, None),
         };
         Self {
-            ended: Time::new(last.at),
+            ended_at: Time::new(last.at),
             outcome,
             exit_status,
             signal,

@@ -6,8 +6,9 @@ use std::os::fd::AsFd;
 use clap::Args;
 use holm::Code;
 use holm::guest::{self, Guest};
-use holm::monitor::{Console, ConsoleEnd, Ended, How, MONITOR_SOCKET};
+use holm::monitor::{Console, ConsoleEnd, Ended, MONITOR_SOCKET};
 
+use super::status;
 use crate::context::{self, Context};
 use crate::failure::Failure;
 use crate::term;
@@ -67,11 +68,11 @@ impl Run for Attach {
 }
 
 fn ended_text(ended: Ended) -> String {
-    match ended.how {
-        _ if ended.is_reboot() => "starts again".to_owned(),
-        _ if ended.is_poweroff() => "powered off".to_owned(),
-        How::Exited(status) => format!("ended with status {status}"),
-        How::Killed(signal) => format!("was ended by signal {signal}"),
-        How::Unknown => "ended".to_owned(),
+    if ended.is_reboot() {
+        "starts again".to_owned()
+    } else if ended.is_poweroff() {
+        "powered off".to_owned()
+    } else {
+        status::how_text(ended.how)
     }
 }

@@ -15,7 +15,7 @@ use crate::verb::{Group, Outcome, Run, Verb};
 pub const VERB: Verb = Verb::new::<Inspect>(
     Group::Settings,
     "inspect",
-    "Show a guest's settings in force, and where each comes from",
+    "Show a guest's settings: from guest.toml, or by default",
 )
 .aliases(&["show", "get"])
 .examples(

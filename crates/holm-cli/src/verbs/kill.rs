@@ -39,18 +39,12 @@ impl Run for Kill {
             } else {
                 guest::signal(&Guest::new(pool, &guest), signal)
             };
-            match sent {
+            let signal = match sent {
                 // `--all` means those that run.
-                Err(error) if all && several::is_not_running(&error) => {}
-                sent => sent?,
-            }
-            Ok((
-                String::new(),
-                output::json(&output::Signalled {
-                    name: name.to_owned(),
-                    signal: signal.to_string(),
-                }),
-            ))
+                Err(error) if all && several::is_not_running(&error) => None,
+                sent => sent.map(|()| Some(signal.to_string()))?,
+            };
+            Ok((String::new(), output::json(&output::Signalled { name: name.to_owned(), signal })))
         })
     }
 }

@@ -11,7 +11,7 @@ use crate::{output, term};
 pub const VERB: Verb = Verb::new::<Release>(
     Group::Host,
     "release",
-    "Release what a Holm root without running guests has taken of the host",
+    "Give back what a Holm root without running guests has on the host",
 )
 .examples(
     "holm release\n\

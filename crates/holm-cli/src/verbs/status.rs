@@ -58,11 +58,11 @@ fn text(guest: &Summary, colour: bool) -> String {
     if let Some(last) = &guest.last {
         lines.push(("last run", last_text(last)));
         if let Some(failure) = &last.failure {
-            lines.push(("next start", format!("failed: {failure}")));
+            lines.push(("restart", format!("failed: {failure}")));
         }
         if let Some(pending) = &last.pending {
             let wait = term::span(pending.left());
-            lines.push(("next start", format!("in {wait}, the {}. in a row", last.restarts)));
+            lines.push(("restart", format!("in {wait}, attempt {}", last.restarts)));
         }
     }
     if guest.monitor_missing {
@@ -101,7 +101,7 @@ fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {
     lines.push(("up", term::span(state.age())));
     lines.push(("init", format!("pid {} on the host", state.init_pid)));
     if let Some(at) = state.adopted {
-        lines.push(("monitor", format!("put in the place of one that died {}", term::ago(at))));
+        lines.push(("monitor", format!("replaced {}: the one before was killed", term::ago(at))));
     }
     let first = state.ids.base;
     lines.push(("ids", format!("{first} to {}", first + state.ids.count - 1)));
@@ -120,9 +120,9 @@ fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {
     }
 }
 
-/// How a run ended, as text.
-fn last_text(last: &LastRun) -> String {
-    let how = match Ended::parse(&last.ended) {
+/// How a guest ended, as text.
+pub fn ended_text(last: &LastRun) -> String {
+    match Ended::parse(&last.ended) {
         Some(ended) if ended.is_reboot() => "rebooted".to_owned(),
         Some(ended) if ended.is_poweroff() => "powered off".to_owned(),
         Some(Ended { how: How::Exited(0), adopted: true }) => {
@@ -131,7 +131,12 @@ fn last_text(last: &LastRun) -> String {
         }
         Some(ended) => how_text(ended.how),
         None => last.ended.clone(),
-    };
+    }
+}
+
+/// How the last run ended, as text.
+fn last_text(last: &LastRun) -> String {
+    let how = ended_text(last);
     let asked = if last.asked { ", as a command had requested" } else { "" };
     let oom = match last.oom_kills {
         0 => String::new(),

@@ -32,8 +32,7 @@ impl Run for Wait {
     fn run(self, context: &Context) -> Outcome {
         self.names.each(context, |pool, name| {
             let last = guest::wait(&Guest::new(pool, &Name::new(name)?), self.timeout)?;
-            let how = Ended::parse(&last.ended)
-                .map_or_else(|| last.ended.clone(), |e| status::how_text(e.how));
+            let how = status::ended_text(&last);
             Ok((
                 format!("{name}: {how}"),
                 output::json(&output::Waited { name: name.to_owned(), last_run: (&last).into() }),

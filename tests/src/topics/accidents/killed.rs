@@ -101,7 +101,7 @@ pub fn is_adopted(sandbox: &Sandbox, step: &str) {
     assert_ne!(first["state"], "stopped", "{step}: {first}");
     sandbox.wait_for("a monitor of its own", || {
         let state = status(sandbox, "box");
-        (state["health"]["monitor"] != "missing" && state["health"]["adopted"].is_string())
+        (state["health"]["monitor"] != "missing" && state["health"]["replaced_at"].is_string())
             .then_some(())
     });
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");

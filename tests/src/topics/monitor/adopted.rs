@@ -109,7 +109,8 @@ fn is_started_again(sandbox: &Sandbox, first: i32) {
     sandbox.wait_for("it is started again, with a monitor that is init's parent", || {
         let state = status(sandbox, "box");
         let now = state["init_pid"].as_i64().filter(|&pid| pid != 0 && pid != i64::from(first))?;
-        let own = state["health"]["adopted"].is_null() && state["health"]["monitor"] != "missing";
+        let own =
+            state["health"]["replaced_at"].is_null() && state["health"]["monitor"] != "missing";
         // It may still be starting until it is ready.
         (own && state["state"] == "ready").then_some(now)
     });
@@ -206,7 +207,7 @@ fn a_killed_monitor_costs_no_line(sandbox: &mut Sandbox) {
             (pid(&status, "monitor_pid") != old).then_some(status)
         });
         assert_eq!(pid(&now, "init_pid"), init, "the same init");
-        assert!(now["health"]["adopted"].is_string(), "{now}");
+        assert!(now["health"]["replaced_at"].is_string(), "{now}");
         sandbox
             .wait_for("more lines", || (logs(sandbox).lines().count() > before + 5).then_some(()));
     }
@@ -260,7 +261,7 @@ fn a_new_monitor_is_reported_once(sandbox: &mut Sandbox) {
         assert!(!printed.json().is_null(), "{printed}");
         let again = sandbox.holm(&["status", "box"]).ok();
         assert_eq!(again.stderr, "", "it is said once\n{again}");
-        assert!(again.stdout.contains("put in the place of one that died"), "{again}");
+        assert!(again.stdout.contains("the one before was killed"), "{again}");
     }
     for name in names {
         kill_hard(sandbox, process_of(&status(sandbox, name), "monitor_pid"));

@@ -71,7 +71,7 @@ fn of_a_monitor(sandbox: &mut Sandbox) {
     std::fs::remove_dir_all(run).expect("a run directory");
     sandbox.holm(&["start", "box"]).refused(&["already running"]);
     let adopted = status(sandbox, "box");
-    assert_eq!(adopted["health"]["monitor"], "adopted", "{adopted}");
+    assert_eq!(adopted["health"]["monitor"], "replaced", "{adopted}");
     assert_ne!(pid(&adopted, "monitor_pid").unsigned_abs(), other.0.id(), "{adopted}");
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");
     other.is_unharmed();
