@@ -5,7 +5,6 @@ use std::time::Duration;
 use clap::Args;
 use holm::config;
 use holm::guest::{self, Guest};
-use holm::monitor::Ended;
 use holm::pool::Name;
 
 use super::status;

@@ -99,7 +99,7 @@ fn end(sandbox: &Sandbox, code: u8) -> String {
         status["last_run"].is_object().then(|| crate::guest::ended(&status))
     });
     // A reboot and a poweroff look like an exit status of 0 to a monitor that is not the parent.
-    let seen = if code == 0 { "ended".to_owned() } else { format!("exited {code}") };
+    let seen = if code == 0 { "clean".to_owned() } else { format!("exited {code}") };
     assert!(ended == seen || ended == "unknown", "{ended}");
     ended
 }
