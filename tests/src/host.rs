@@ -57,7 +57,7 @@ impl Snapshot {
 
 /// Whether `item` is something that a root keeps after its first guest: its empty cgroups,
 /// and an nftables table without elements.
-pub fn is_furniture(item: &str, instance: u32) -> bool {
+pub fn is_permanent(item: &str, instance: u32) -> bool {
     let group = format!("holm-{instance}");
     match item.split_once(' ') {
         Some(("cgroup", path)) => {

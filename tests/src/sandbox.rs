@@ -91,12 +91,12 @@ impl Sandbox {
     /// Waits until `done` gives something; panics with `what` after the usual time.
     #[track_caller]
     pub fn wait_for<T>(&self, what: &str, mut done: impl FnMut() -> Option<T>) -> T {
-        let found = self.look_for(&mut done);
+        let found = self.poll_until_limit(&mut done);
         found.unwrap_or_else(|| panic!("{what}: not so after {:?}", self.limit()))
     }
 
     /// The same for callers with a better message: `None` after the usual time.
-    pub fn look_for<T>(&self, mut done: impl FnMut() -> Option<T>) -> Option<T> {
+    pub fn poll_until_limit<T>(&self, mut done: impl FnMut() -> Option<T>) -> Option<T> {
         let begin = Instant::now();
         loop {
             let found = done();
@@ -135,8 +135,8 @@ impl Sandbox {
     pub fn clean_up(self) -> Result<(), String> {
         let instance = self.instance();
         let mut left = Vec::new();
-        self.look_for(|| {
-            left = self.belongings(instance);
+        self.poll_until_limit(|| {
+            left = self.host_resources(instance);
             left.is_empty().then_some(())
         });
         if let Some(number) = instance {
@@ -150,10 +150,10 @@ impl Sandbox {
     }
 
     /// What this root has on the host beyond its own files and its number.
-    pub fn belongings(&self, instance: Option<u32>) -> Vec<String> {
+    pub fn host_resources(&self, instance: Option<u32>) -> Vec<String> {
         let mut left = Snapshot::take().of(&self.root, instance);
         left.retain(|item| !item.starts_with("file /run/holm/"));
-        left.retain(|item| !instance.is_some_and(|number| host::is_furniture(item, number)));
+        left.retain(|item| !instance.is_some_and(|number| host::is_permanent(item, number)));
         left
     }
 }

@@ -5,7 +5,7 @@ use crate::sandbox::Sandbox;
 /// What the root has on the host, and the entries of its directories.
 pub fn traces(sandbox: &Sandbox) -> Vec<String> {
     let instance = sandbox.instance();
-    let mut all = sandbox.belongings(instance);
+    let mut all = sandbox.host_resources(instance);
     for directory in ["guests", "bases", "ids", "tmp"] {
         for entry in
             std::fs::read_dir(sandbox.root().join(directory)).into_iter().flatten().flatten()
@@ -21,7 +21,7 @@ pub fn traces(sandbox: &Sandbox) -> Vec<String> {
 /// that.
 pub fn settled(sandbox: &Sandbox) -> Vec<String> {
     let mut all = Vec::new();
-    sandbox.look_for(|| {
+    sandbox.poll_until_limit(|| {
         all = traces(sandbox);
         (!all.iter().any(|item| item.starts_with("link "))).then_some(())
     });
@@ -32,7 +32,7 @@ pub fn settled(sandbox: &Sandbox) -> Vec<String> {
 #[track_caller]
 pub fn wait_until_as_before(sandbox: &Sandbox, before: &[String], what: &str, again: impl Fn()) {
     let mut now = Vec::new();
-    sandbox.look_for(|| {
+    sandbox.poll_until_limit(|| {
         again();
         now = traces(sandbox);
         (now == before).then_some(())

@@ -111,8 +111,9 @@ impl Stage {
         self.base("debian")
     }
 
-    /// The kernel's floor, compiled.
-    pub fn floor(&self) -> Result<String, String> {
+    /// Compiles `floor.c`, which makes only the system calls that any such program needs: the lower
+    /// bound that the kernel sets.
+    pub fn lower_bound(&self) -> Result<String, String> {
         let (source, program) = (self.dir.join("floor.c"), self.path("floor"));
         fs::write(&source, include_str!("../floor.c"))
             .map_err(|e| format!("{}: {e}", source.display()))?;

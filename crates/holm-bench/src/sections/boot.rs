@@ -71,15 +71,16 @@ fn measure(stage: &Stage, n: usize, shared: &str) -> Result<String, String> {
     let mut states: Vec<Vec<String>> = vec![Vec::new(); boots.len()];
     let rows = boots.iter().map(|boot| boot.start.row.clone()).collect();
     let outcomes = take_turns(rows, n, WARM_UP, |index| {
-        let (took, said) = once(&boots[index], Path::new(shared), &stage.dir.join("messages"))?;
-        if !states[index].contains(&said) {
-            states[index].push(said);
+        let (took, system_state) =
+            once(&boots[index], Path::new(shared), &stage.dir.join("messages"))?;
+        if !states[index].contains(&system_state) {
+            states[index].push(system_state);
         }
         Ok(took)
     });
     let mut text = format!(
         "Debian 13 with dbus and logind, the same files. A unit of the guest itself writes a file \
-         when\n`systemctl is-system-running --wait` returns; until then it counts. {n} rounds in \
+         when\n`systemctl is-system-running --wait` returns; the time is measured until then. {n} rounds in \
          turns.\n\n"
     );
     text += &table(&outcomes, "holm start");
@@ -91,10 +92,10 @@ fn measure(stage: &Stage, n: usize, shared: &str) -> Result<String, String> {
             format!("{}: {}", boot.start.row.title(), cell(&states))
         })
         .collect();
-    Ok(text + &format!("\nWhat systemd said in the end: {}.\n", ended.join("; ")))
+    Ok(text + &format!("\nThe state that systemd reported in the end: {}.\n", ended.join("; ")))
 }
 
-/// Boots and ends a guest once: milliseconds, and what its systemd said.
+/// Boots and ends a guest once: milliseconds, and the state that its systemd reported.
 fn once(boot: &Boot, shared: &Path, messages: &Path) -> Result<(f64, String), String> {
     let ready = shared.join("ready");
     let _ = fs::remove_file(&ready);
@@ -134,7 +135,7 @@ impl Drop for Running<'_> {
             // A guest outlives a killed monitor, and uses up the inotify instances of the host's
             // root.
             let mut kill = Command::new("kill");
-            kill.arg("-KILL").args(family(self.child.id()));
+            kill.arg("-KILL").args(process_tree(self.child.id()));
             let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
         }
         let _ = self.child.wait();
@@ -143,8 +144,8 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A process and all that it and its children started, youngest first.
-fn family(pid: u32) -> Vec<String> {
+/// A process and all its descendants, children before parents.
+fn process_tree(pid: u32) -> Vec<String> {
     let list = format!("/proc/{pid}/task/{pid}/children");
     let children = fs::read_to_string(list).unwrap_or_default();
     let mut all: Vec<String> =

@@ -11,14 +11,14 @@ use crate::rounds::{Case, Row, cell, in_one_line};
 use crate::sections::guests::{Sleepers, init, parent, pids};
 use crate::stage::Stage;
 
-/// An argument of sleep that nobody else gives.
+/// A duration that no other `sleep` on the host has, so that ours can be found.
 const PEER_SLEEP: &str = "1034567";
 
 pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
     let mut text = String::from(
         "Private pages (`Private_*` of smaps_rollup) of the processes that keep a guest of one \
          sleeping command:\nits monitor, and its init where that is not the command itself.\n\n\
-         | | KiB | of it written | processes |\n|---|---:|---:|---|\n",
+         | | KiB | Private_Dirty | processes |\n|---|---:|---:|---|\n",
     );
     let mut row = |title: &str, result: Result<(Private, String), String>| {
         text += &match result {
@@ -85,8 +85,8 @@ fn peer(case: &Case, messages: &Path) -> Result<(Private, String), String> {
     }
 }
 
-/// A peer in the foreground and its guest's processes, which not every peer takes along when it
-/// ends.
+/// A peer in the foreground and its guest's processes: some peers leave those running when they are
+/// killed.
 struct Running {
     child: Child,
     guest: Vec<i32>,

@@ -35,7 +35,7 @@ fn holm(stage: &Stage, name: &str, settings: &[&str]) -> Vec<Case> {
 }
 
 fn plain(stage: &Stage) -> Result<Vec<Case>, String> {
-    let floor = stage.floor().unwrap_or_else(|_| "/nonexistent/floor".to_owned());
+    let floor = stage.lower_bound().unwrap_or_else(|_| "/nonexistent/floor".to_owned());
     let minimal = stage.path("minimal");
     let mut cases = holm(stage, "holm run", &NO_NETWORK);
     cases.extend([

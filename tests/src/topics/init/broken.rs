@@ -130,7 +130,7 @@ fn an_init_that_dies_before_its_monitor_watches(sandbox: &mut Sandbox) {
         let mut start = Stopped::new(sandbox, &["start", "box"], EXECUTED);
         let link = format!("link h{}-", sandbox.instance().expect("the root is in use"));
         sandbox.wait_for("its interface is gone", || {
-            let there = sandbox.belongings(sandbox.instance());
+            let there = sandbox.host_resources(sandbox.instance());
             (!there.iter().any(|item| item.starts_with(&link))).then_some(())
         });
         let (started, said) = start.resume(sandbox);

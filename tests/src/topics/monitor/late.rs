@@ -1,6 +1,11 @@
 //! A monitor that sees its guest's end later than other commands do.
 
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use rustix::process::{Pid, Signal};
+use serde_json::Value;
 
 use crate::guest::{IDLE, exec, idle, status, stored_last_run};
 use crate::process::{has_ended, kill, process};
@@ -10,6 +15,7 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(a_late_monitor_harms_no_later_run).bases(&["busybox"]),
     test!(a_late_monitor_still_follows_the_restart_policy).bases(&["busybox"]),
+    test!(a_command_before_the_monitor_learns_how_init_ended).bases(&["busybox"]),
 ];
 
 /// Stops (SIGSTOP) the monitor of a guest and kills the guest's init; returns the monitor.
@@ -54,4 +60,24 @@ fn a_late_monitor_still_follows_the_restart_policy(sandbox: &mut Sandbox) {
         .wait_for("it runs again", || exec(sandbox, "box", "true").status.success().then_some(()));
     assert_ne!(status(sandbox, "box")["init_pid"], before["init_pid"]);
     sandbox.holm(&["rm", "--force", "box"]).ok();
+}
+
+/// How long a command waits for the note of a monitor that lives.
+const END_NOTE: Duration = Duration::from_secs(2);
+
+fn a_command_before_the_monitor_learns_how_init_ended(sandbox: &mut Sandbox) {
+    idle(sandbox, "launch", "box");
+    let monitor = end_unseen(sandbox);
+    let begin = Instant::now();
+    let mut command = sandbox.command();
+    let waiting = command.args(["wait", "box", "--json"]).stdout(Stdio::piped()).spawn();
+    sleep(Duration::from_millis(100));
+    kill(monitor, Signal::CONT);
+    let output = waiting.expect("holm wait").wait_with_output().expect("its output");
+    let took = begin.elapsed();
+    let waited: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    // On a busy host the monitor may have come too late even so.
+    let outcome = &waited["last_run"]["outcome"];
+    assert!(outcome == "killed" || took >= END_NOTE, "{waited} after {took:?}");
+    sandbox.holm(&["rm", "box"]).ok();
 }

@@ -1,14 +1,19 @@
 //! Cleaning up: removing what an ended run has left on the host.
 
+use std::time::{Duration, Instant};
+
 use super::super::error::{Error, Result};
 use super::super::handle::{Guest, LockedGuest};
 use super::super::running::RunningGuest;
 use crate::cgroup::GuestCgroup;
 use crate::net;
 use crate::pool;
-use crate::process::own_pid;
+use crate::process::{ended_within, own_pid};
 use crate::record::{LastRun, PendingRestart, RunRecord, now};
 use crate::step;
+
+/// How long a monitor that lives may take to note the end of its guest's init.
+const END_NOTE: Duration = Duration::from_secs(2);
 
 /// A run of this many seconds resets the backoff of restarts.
 const STABLE: u64 = 60;
@@ -17,6 +22,7 @@ const STABLE: u64 = 60;
 /// decision whether to restart the guest is left to it.
 pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
     let record = &run.record;
+    wait_for_end_note(guest, record);
     let left_to_monitor = (record.has_monitor()
         && !record.is_stopping()
         && record.monitor_pid != own_pid())
@@ -26,6 +32,22 @@ pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
         monitor_inode: record.monitor_inode,
     });
     clean_up_with(guest, run, |last| LastRun { pending: last.pending.or(left_to_monitor), ..last })
+}
+
+/// Waits until the monitor has noted how init ended, which it does first of all: whoever comes
+/// between the end and the note would record that the status is unknown.
+fn wait_for_end_note(guest: &LockedGuest<'_>, record: &RunRecord) {
+    const STEP: Duration = Duration::from_millis(5);
+    if record.init_pid == 0 || record.ephemeral || record.monitor_pid == own_pid() {
+        return;
+    }
+    let Some(monitor) = record.monitor() else { return };
+    let begin = Instant::now();
+    while guest.end_note(record.init_inode).is_none() && begin.elapsed() < END_NOTE {
+        if ended_within(&monitor, STEP).unwrap_or(true) {
+            return;
+        }
+    }
 }
 
 /// Cleans up after a run that has ended, and records how it ended, completed by `amend`.
