@@ -148,8 +148,11 @@ impl Drop for Running<'_> {
 fn process_tree(pid: u32) -> Vec<String> {
     let list = format!("/proc/{pid}/task/{pid}/children");
     let children = fs::read_to_string(list).unwrap_or_default();
-    let mut all: Vec<String> =
-        children.split_whitespace().filter_map(|pid| pid.parse().ok()).flat_map(family).collect();
+    let mut all: Vec<String> = children
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .flat_map(process_tree)
+        .collect();
     all.push(pid.to_string());
     all
 }
