@@ -1,7 +1,9 @@
-//! Files of the kernel, in /proc and the cgroup filesystem, and of the host.
+//! Files of the kernel, in /proc and the cgroup filesystem, and of the host; the output of nft.
 
 use holm::cgroup::{Controller, Layout, field, parse_list};
+use holm::config::Proto;
 use holm::host::{overlapping, own_cgroup};
+use holm::net::{dropping_chains, sockets};
 
 /// `/proc/PID/mountinfo`, in which users of the host choose the paths.
 pub fn mountinfo(data: &[u8]) -> bool {
@@ -32,4 +34,21 @@ pub fn proc_files(data: &[u8]) -> bool {
     let ranges = overlapping(text);
     assert!(ranges.iter().all(|line| text.contains(line)));
     path.is_some() || !ranges.is_empty()
+}
+
+/// `/proc/net/tcp` and its like, in which the port 8080 is searched.
+pub fn proc_net(data: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let listening = sockets(text, Proto::Tcp, 8080);
+    let bound = sockets(text, Proto::Udp, 8080);
+    assert!(listening.iter().all(|inode| bound.contains(inode)));
+    !bound.is_empty()
+}
+
+/// What `nft list chains` prints. Other programs choose the names of tables and chains.
+pub fn nft_chains(data: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let found = dropping_chains(text);
+    assert!(found.iter().all(|chain| text.contains(&chain.table) && text.contains(&chain.chain)));
+    !found.is_empty()
 }

@@ -15,7 +15,7 @@ mod settings;
 mod terminal;
 
 pub use archive::{pax, tar};
-pub use host_files::{cgroup_files, mountinfo, proc_files};
+pub use host_files::{cgroup_files, mountinfo, nft_chains, proc_files, proc_net};
 pub use managed_block::managed_block;
 pub use netlink::netlink;
 pub use responder::responder;
@@ -32,7 +32,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 13] = [
     Target { name: "cgroup_files", run: cgroup_files },
     Target { name: "escape_filter", run: escape_filter },
     Target { name: "guest_changes", run: guest_changes },
@@ -40,8 +40,10 @@ pub const TARGETS: [Target; 11] = [
     Target { name: "managed_block", run: managed_block },
     Target { name: "mountinfo", run: mountinfo },
     Target { name: "netlink", run: netlink },
+    Target { name: "nft_chains", run: nft_chains },
     Target { name: "pax", run: pax },
     Target { name: "proc_files", run: proc_files },
+    Target { name: "proc_net", run: proc_net },
     Target { name: "responder", run: responder },
     Target { name: "tar", run: tar },
 ];

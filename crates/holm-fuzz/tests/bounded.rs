@@ -105,8 +105,10 @@ targets!(
     managed_block,
     mountinfo,
     netlink,
+    nft_chains,
     pax,
     proc_files,
+    proc_net,
     responder,
     tar,
 );

@@ -41,4 +41,6 @@ pub use sysctl::set_ping_group_range;
 pub use {
     link::Link,
     netlink::{Attributes, Messages, number, text},
+    ports::sockets,
+    private::dropping_chains,
 };

@@ -115,7 +115,7 @@ fn owner(port: &Publish) -> Option<String> {
     let inodes: Vec<String> = [protocol.to_owned(), format!("{protocol}6")]
         .iter()
         .filter_map(|table| fs::read_to_string(format!("/proc/thread-self/net/{table}")).ok())
-        .flat_map(|table| inodes(&table, port))
+        .flat_map(|table| sockets(&table, port.proto, port.host_port))
         .collect();
     let wanted: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
     for process in fs::read_dir("/proc").ok()?.flatten() {
@@ -136,18 +136,18 @@ fn owner(port: &Publish) -> Option<String> {
     None
 }
 
-/// The inodes of the sockets in a table of /proc/net that use a port.
-fn inodes(table: &str, port: &Publish) -> Vec<String> {
+/// The inodes of the sockets in a table of /proc/net that use a port; of TCP, those that listen.
+pub fn sockets(table: &str, protocol: Proto, port: u16) -> Vec<String> {
     const LISTEN: &str = "0A";
-    let wanted = format!("{:04X}", port.host_port);
+    let wanted = format!("{port:04X}");
     table
         .lines()
         .skip(1)
         .filter_map(|line| {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let (_, local_port) = fields.get(1)?.rsplit_once(':')?;
-            let bound = local_port == wanted
-                && (port.proto == Proto::Udp || fields.get(3) == Some(&LISTEN));
+            let bound =
+                local_port == wanted && (protocol == Proto::Udp || fields.get(3) == Some(&LISTEN));
             bound.then(|| fields.get(9).map(ToString::to_string))?
         })
         .collect()
@@ -163,9 +163,8 @@ mod tests {
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 24680 1 0000000000000000 100 0 0 10 0
    1: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 13579 1 0000000000000000 20 4 30 10 -1
    2: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 11111 1 0000000000000000 100 0 0 10 0\n";
-        let port = Publish { host_ip: None, host_port: 8080, guest_port: 80, proto: Proto::Tcp };
-        assert_eq!(inodes(table, &port), ["24680"]);
-        assert_eq!(inodes(table, &Publish { proto: Proto::Udp, ..port }), ["24680", "13579"]);
+        assert_eq!(sockets(table, Proto::Tcp, 8080), ["24680"]);
+        assert_eq!(sockets(table, Proto::Udp, 8080), ["24680", "13579"]);
     }
 
     #[test]

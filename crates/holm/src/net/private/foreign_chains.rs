@@ -41,7 +41,7 @@ impl Blocker {
 /// guests' interfaces (`h*`). Does not see rules of iptables-legacy. Runs `nft`, which would be too
 /// slow for a start.
 pub fn blockers() -> Vec<Blocker> {
-    let mut found = parse(&nft(&["list", "chains"]));
+    let mut found = dropping_chains(&nft(&["list", "chains"]));
     found.retain(|blocker| {
         let table =
             [&["list", "table"][..], &blocker.table.split(' ').collect::<Vec<_>>()].concat();
@@ -56,7 +56,8 @@ fn nft(args: &[&str]) -> String {
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
-fn parse(text: &str) -> Vec<Blocker> {
+/// The chains with policy drop for forwarded packets, from `nft list chains`.
+pub fn dropping_chains(text: &str) -> Vec<Blocker> {
     let (mut table, mut chain) = (String::new(), String::new());
     let mut found = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -92,7 +93,8 @@ table inet holm-1 {
 \t}
 }
 ";
-        assert_eq!(parse(text), [Blocker { table: "ip filter".into(), chain: "FORWARD".into() }]);
-        assert!(parse(text)[0].remedy().contains("iptables -I FORWARD -i h+ -j ACCEPT"));
+        let found = dropping_chains(text);
+        assert_eq!(found, [Blocker { table: "ip filter".into(), chain: "FORWARD".into() }]);
+        assert!(found[0].remedy().contains("iptables -I FORWARD -i h+ -j ACCEPT"));
     }
 }

@@ -19,6 +19,8 @@ mod veth;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 pub use attach::{attached_contexts, destroy, detach, has_ruleset, restore_ruleset};
+#[cfg(feature = "fuzzing")]
+pub use foreign_chains::dropping_chains;
 pub use foreign_chains::{Blocker, blockers};
 
 use super::dns;
