@@ -38,8 +38,8 @@ pub struct Killed {
 pub struct Signalled {
     /// The guest.
     pub name: String,
-    /// The signal: `SIGKILL` to all its processes, another to its init; null if it did not run, which
-    /// is no error with `--all`.
+    /// The signal: `SIGKILL` to all its processes, another to its init; null if it did not run,
+    /// which is no error with `--all`.
     pub signal: Option<String>,
 }
 

@@ -16,9 +16,10 @@ pub struct Health {
     replaced_at: Option<Time>,
     /// Readiness; null if the guest does not run.
     readiness: Option<Readiness>,
-    /// How init says that its services are, in its own words (`STATUS=` of `sd_notify(3)`): minimal init counts
-    /// those that run, are to be restarted, and have ended; systemd says how its start went. Null if the guest does not
-    /// run, or init has said nothing that its monitor received. The guest chooses the text.
+    /// How init says that its services are, in its own words (`STATUS=` of `sd_notify(3)`): minimal
+    /// init counts those that run, are to be restarted, and have ended; systemd says how its start
+    /// went. Null if the guest does not run, or init has said nothing that its monitor received.
+    /// The guest chooses the text.
     services: Option<String>,
     /// What is wrong with its settings or its run record.
     problem: Option<String>,

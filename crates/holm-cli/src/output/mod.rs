@@ -23,7 +23,7 @@ pub use doctor::Report;
 pub use error::{Error, Failed, Place};
 pub use guest::Guest;
 pub use line::Line;
-pub use settings::{Changed, Setting, Settings};
+pub use settings::{Changed, OneSetting, Setting, Settings};
 
 /// The version of all documents: another when a key is removed or gets another type or meaning, the
 /// same when one is added.

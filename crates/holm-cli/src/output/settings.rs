@@ -12,6 +12,16 @@ pub struct Settings {
     pub settings: Vec<Setting>,
 }
 
+/// A guest's setting that was asked for by its key.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OneSetting {
+    /// The guest.
+    pub name: String,
+    #[serde(flatten)]
+    pub setting: Setting,
+}
+
 /// One setting.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -35,7 +45,7 @@ pub struct Setting {
 pub enum Source {
     /// guest.toml
     File,
-    /// nobody has set it
+    /// not set, so that the default applies
     Default,
 }
 

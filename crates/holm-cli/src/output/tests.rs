@@ -10,8 +10,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use super::{
-    Base, Changed, Failed, Guest, Killed, Line, Named, Ready, Released, Renamed, Report, Setting,
-    Settings, Signalled, Waited,
+    Base, Changed, Failed, Guest, Killed, Line, Named, OneSetting, Ready, Released, Renamed,
+    Report, Settings, Signalled, Waited,
 };
 
 /// A type, by the name that the page has for it.
@@ -39,7 +39,7 @@ fn documents() -> Vec<Document> {
         Document::new::<Renamed>("renamed"),
         Document::new::<Waited>("waited"),
         Document::new::<Settings>("settings"),
-        Document::new::<Setting>("setting"),
+        Document::new::<OneSetting>("setting"),
         Document::new::<Changed>("changed"),
         Document::new::<Line>("line"),
         Document::new::<Base>("base"),

@@ -47,7 +47,7 @@ impl Run for Inspect {
             if let [only] = all.as_slice()
                 && only.key == *key
             {
-                one(context, only.clone());
+                one(context, self.name, only.clone());
                 return Ok(0);
             }
             if all.is_empty() && config::find(key).is_none() {
@@ -70,9 +70,10 @@ impl Run for Inspect {
     }
 }
 
-fn one(context: &Context, setting: Effective) {
+fn one(context: &Context, name: String, setting: Effective) {
     if context.json {
-        term::print(&format!("{}\n", output::json(&output::Setting::from(setting))));
+        let setting = output::OneSetting { name, setting: setting.into() };
+        term::print(&format!("{}\n", output::json(&setting)));
     } else {
         term::print(&format!("{}\n", setting.text));
     }

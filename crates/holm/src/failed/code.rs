@@ -3,7 +3,8 @@ use serde::{Deserialize, Serialize};
 /// Declares [`Code`] with the text and the meaning of each.
 macro_rules! codes {
     ($($name:ident $text:literal $meaning:literal,)*) => {
-        /// A stable identifier of a kind of error, for programs: codes are added, and none changes its meaning.
+        /// A stable identifier of a kind of error, for programs: codes are added, and none changes
+        /// its meaning.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         pub enum Code {
             $(#[doc = $meaning] #[serde(rename = $text)] $name,)*
@@ -54,7 +55,7 @@ codes! {
 
     SettingsInvalid "settings-invalid" "guest.toml has a mistake.",
     SettingsUnreadable "settings-unreadable" "guest.toml cannot be read.",
-    SettingsChanged "settings-changed" "guest.toml has been changed by somebody else meanwhile.",
+    SettingsChanged "settings-changed" "guest.toml has been changed meanwhile, by another command or by hand.",
     ChangeInvalid "change-invalid" "A change of a setting is wrong.",
     KeyUnknown "key-unknown" "guest.toml has no such key.",
     EditFailed "edit-failed" "The settings could not be edited.",
