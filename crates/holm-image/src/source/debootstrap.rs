@@ -21,6 +21,9 @@ const INIT: &str = "systemd-sysv";
 /// The packages of other inits, with which systemd's sessions do not work.
 const OTHER_INITS: [&str; 3] = ["sysvinit-core", "runit-init", "openrc"];
 
+/// The exit status of unshare(1) and setpriv(1) if there is no such program.
+const NOT_FOUND: i32 = 127;
+
 /// Installs `suite` into a new directory below `staging`, which it returns.
 pub fn install(
     staging: &Path,
@@ -107,20 +110,19 @@ fn mmdebstrap(
     if status.success() {
         return Ok(());
     }
-    Err(Error::Tool { program: "mmdebstrap", message: reason(&output) })
+    let message = match status.code() {
+        Some(NOT_FOUND) => "is not installed (`apt install mmdebstrap`)".to_owned(),
+        _ => reason(&output),
+    };
+    Err(Error::Tool { program: "mmdebstrap", message })
 }
 
 /// The lines with the reason of a failure, from the output of mmdebstrap and apt.
 fn reason(output: &[String]) -> String {
-    let is_error = |line: &&String| line.starts_with("E: ") || line.contains("not found");
+    let is_error = |line: &&String| line.starts_with("E: ");
     let mut errors: Vec<&str> = output.iter().filter(is_error).map(String::as_str).collect();
     if errors.is_empty() {
         errors = output.iter().rev().take(3).rev().map(String::as_str).collect();
-    }
-    if errors.iter().any(|e| e.contains("mmdebstrap"))
-        && errors.iter().any(|e| e.contains("not found"))
-    {
-        errors.push("(`apt install mmdebstrap`)");
     }
     errors.truncate(6);
     errors.join("; ")
