@@ -35,8 +35,9 @@ test-unit:
 	scripts/deps build
 	cargo test --locked --workspace
 
-# Tests run the release build. Those that inject a fault run a `holm` of the integration profile with that feature: most of
-# its dependencies are built for the tests anyway, while a second fat LTO link would take minutes.
+# Tests run the release build. Those that inject a fault run a `holm` of the integration profile
+# with that feature: most of its dependencies are built for the tests anyway, while a second fat LTO
+# link would take minutes.
 .PHONY: integration
 integration: build
 	scripts/deps test

@@ -73,13 +73,21 @@ def check_prose(path: pathlib.Path) -> None:
             problems.append(f"{path.relative_to(ROOT)}:{number}: {len(shown)} columns, more than {WIDEST}: wrap it")
 
 
+def check_comments(path: pathlib.Path, text: str) -> None:
+    """Comments are wrapped like prose; rustfmt does it only on nightly."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > WIDEST and line.lstrip().startswith(("// ", "/// ", "//! ", "# ")):
+            problems.append(f"{path.relative_to(ROOT)}:{number}: a comment of {len(line)} columns: wrap it at {WIDEST}")
+
+
 def main() -> int:
     check_links()
     check_promises()
     for path in listed("*.rs"):
         check_unsafe(path, path.read_text())
-    for path in listed("*.rs", "*.py", "scripts", "tests/vm", ".ci"):
+    for path in listed("*.rs", "*.py", "scripts", "tests/vm", ".ci", "Makefile"):
         check_length(path, path.read_text())
+        check_comments(path, path.read_text())
     for path in listed("*.md"):
         # Reports are written by `make bench`.
         if path.parent != ROOT / "docs/benchmarks":

@@ -39,7 +39,8 @@ fn main() {
         ])
         .arg("--target-dir")
         .arg(&target_dir);
-    // What the outer build wants of its compiler (flags, clippy, coverage) is not meant for this program.
+    // What the outer build wants of its compiler (flags, clippy, coverage) is not meant for this
+    // program.
     for name in [
         "RUSTFLAGS",
         "CARGO_ENCODED_RUSTFLAGS",

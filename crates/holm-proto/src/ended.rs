@@ -27,8 +27,8 @@ pub enum How {
     Exited(u8),
     /// A signal ended it. SIGHUP is the guest's reboot, SIGINT its halt or poweroff.
     Killed(u8),
-    /// Not known: the monitor was not init's parent, and the kernel is older than 6.15, which reports
-    /// the exit status by pidfd.
+    /// Not known: the monitor was not init's parent, and the kernel is older than 6.15, which
+    /// reports the exit status by pidfd.
     Unknown,
 }
 

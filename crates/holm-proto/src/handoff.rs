@@ -3,8 +3,8 @@
 use core::ffi::CStr;
 use core::fmt;
 
-/// The prefix of a monitor's argv[0]; the guest's name follows. By it the program recognises that it
-/// is to be a monitor.
+/// The prefix of a monitor's argv[0]; the guest's name follows. By it the program recognises that
+/// it is to be a monitor.
 pub const TITLE: &str = "[holm] ";
 
 /// The variable with the [`Descriptors`].

@@ -6,9 +6,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Proof that this is the child of a [`crate::process::clone()`].
 ///
 /// It permits closing descriptors that other values own: the child has a copy of the whole process,
-/// in which only its own code runs. What the type cannot show is for that code to keep to: it uses no
-/// descriptor that it has closed, whose number may by now be that of another file, and it ends by an
-/// exec or by `exit_now`, which run no destructors.
+/// in which only its own code runs. What the type cannot show is for that code to keep to: it uses
+/// no descriptor that it has closed, whose number may by now be that of another file, and it ends
+/// by an exec or by `exit_now`, which run no destructors.
 #[derive(Debug)]
 pub struct ChildProcess(());
 

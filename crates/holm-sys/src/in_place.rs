@@ -17,7 +17,8 @@ unsafe extern "C" {
 ///
 /// As after an exec, descriptors from 3 on are closed and the caller's command line is gone. The
 /// process is not dumpable either: reading its memory, which is still the caller's, needs
-/// `CAP_SYS_PTRACE` in the user namespace that this program was executed in. Returns only on failure.
+/// `CAP_SYS_PTRACE` in the user namespace that this program was executed in. Returns only on
+/// failure.
 pub fn run_without_exec(
     child: &ChildProcess,
     arguments: &[CString],

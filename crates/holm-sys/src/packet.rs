@@ -1,5 +1,5 @@
-//! A packet socket that receives only requests for an address: DHCP of both versions and IPv6 router
-//! solicitations.
+//! A packet socket that receives only requests for an address: DHCP of both versions and IPv6
+//! router solicitations.
 
 use std::mem::{size_of, size_of_val};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -44,7 +44,8 @@ const FILTER: [libc::sock_filter; 19] = {
 /// Opens a packet socket on an interface (by index) of the current network namespace. Frames are
 /// read and written whole, with their Ethernet header; reading does not block.
 pub fn listen(interface: u32) -> Result<OwnedFd, Errno> {
-    // Protocol 0: nothing is received until it is bound, so nothing arrives before the filter is set.
+    // Protocol 0: nothing is received until it is bound, so nothing arrives before the filter is
+    // set.
     // SAFETY: plain system call without pointers.
     let raw = check(unsafe {
         libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0)

@@ -14,7 +14,8 @@ const COMPAT: &[u32] = &[
 ];
 const SOCKET: u32 = 41;
 
-/// Makes a system call of the `x86_64` ABI whose first argument is `first` and whose others are all ones.
+/// Makes a system call of the `x86_64` ABI whose first argument is `first` and whose others are all
+/// ones.
 ///
 /// # Panics
 /// When the call is not in the table of those that then have no effect.

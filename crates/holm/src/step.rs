@@ -1,8 +1,9 @@
 //! The steps of a start: what each took, and faults that tests inject.
 //!
-//! With `HOLM_TRACE=1` in the environment each step's time is kept, for [`report`]. A build with the
-//! feature `fault-injection` also stops itself (SIGSTOP) when it has done the step that
-//! `HOLM_STOP_AT` names: tests kill it there and look whether the next command repairs what it left.
+//! With `HOLM_TRACE=1` in the environment each step's time is kept, for [`report`]. A build with
+//! the feature `fault-injection` also stops itself (SIGSTOP) when it has done the step that
+//! `HOLM_STOP_AT` names: tests kill it there and look whether the next command repairs what it
+//! left.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -43,7 +44,8 @@ pub fn done(name: &'static str) {
     });
 }
 
-/// The steps so far with the time since the step before, in their order; empty unless they are recorded.
+/// The steps so far with the time since the step before, in their order; empty unless they are
+/// recorded.
 pub fn report() -> Vec<(&'static str, Duration)> {
     STEPS.with_borrow(|steps| steps.as_ref().map_or_else(Vec::new, |steps| steps.done.clone()))
 }

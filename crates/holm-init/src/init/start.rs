@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use rustix::process::{ioctl_tiocsctty, setsid};
 use rustix::stdio::dup2_stdin;
 
-/// Starts `args` in a new session. With `terminal`, standard input becomes its controlling terminal;
-/// otherwise standard input is /dev/null.
+/// Starts `args` in a new session. With `terminal`, standard input becomes its controlling
+/// terminal; otherwise standard input is /dev/null.
 pub fn start(args: Args, terminal: bool) -> Option<i32> {
     let child = bare::spawn(move || {
         bare::unblock_all_signals();

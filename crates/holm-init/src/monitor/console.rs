@@ -61,8 +61,8 @@ impl Console {
         let _ = tcsetwinsize(&self.master, size);
     }
 
-    /// Runs `work` with the master in non-blocking mode, and under a timer: the guest's init may share
-    /// this open file description and make it blocking again at any moment.
+    /// Runs `work` with the master in non-blocking mode, and under a timer: the guest's init may
+    /// share this open file description and make it blocking again at any moment.
     fn guarded<T>(&mut self, work: impl FnOnce(&mut Console) -> T) -> T {
         let _ = fcntl_setfl(&self.master, OFlags::RDWR | OFlags::NONBLOCK);
         bounded(|| work(self))

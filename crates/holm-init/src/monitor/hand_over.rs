@@ -18,8 +18,8 @@ const NEW: &CStr = c"ended.new";
 /// only if that fails.
 pub fn hand_over(mut guest: Guest, ended: Ended) -> i32 {
     note(&guest, ended);
-    // Closed here, under a timer: closing a socket in which the guest has queued descriptors may block, and in the
-    // exec nothing could interrupt it.
+    // Closed here, under a timer: closing a socket in which the guest has queued descriptors may
+    // block, and in the exec nothing could interrupt it.
     bounded(|| drop(guest.notify.take()));
     // That program may start the guest again, which would inherit the setting.
     oom::protect(false);

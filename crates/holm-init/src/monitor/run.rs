@@ -12,8 +12,8 @@ use core::ffi::CStr;
 use holm_proto::Ended;
 use holm_sys::bare::{self, Inherited};
 
-/// After this many turns without a pause the monitor makes one: a guest that floods its console pays
-/// for it, not the host.
+/// After this many turns without a pause the monitor makes one: a guest that floods its console
+/// pays for it, not the host.
 const TURNS: u32 = 64;
 
 /// How long that pause is, in milliseconds.

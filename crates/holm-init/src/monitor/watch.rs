@@ -47,7 +47,8 @@ impl Watch {
     }
 
     fn add(&self, fd: &impl AsFd, token: Token, flags: epoll::EventFlags) {
-        // A descriptor that cannot be watched is never reported; the monitor has nowhere to report that.
+        // A descriptor that cannot be watched is never reported; the monitor has nowhere to report
+        // that.
         let _ = epoll::add(&self.0, fd, epoll::EventData::new_u64(token as u64), flags);
     }
 

@@ -17,8 +17,8 @@ const MTU: u8 = 5;
 const ROUTE_INFORMATION: u8 = 24;
 const RECURSIVE_DNS: u8 = 25;
 
-/// Answers a router solicitation. The advertisement has no prefix option, because an address made of one would not be routed: the guest
-/// has its one address already, or asks for it by `DHCPv6`.
+/// Answers a router solicitation. The advertisement has no prefix option, because an address made
+/// of one would not be routed: the guest has its one address already, or asks for it by `DHCPv6`.
 pub fn reply(body: &[u8], asker: &Asker, lease: &Lease, out: &mut Writer) -> Option<usize> {
     let [SOLICITATION, 0] = Reader(body).take()? else { return None };
     let ip = begin_packet(asker, ICMP, lease, out);

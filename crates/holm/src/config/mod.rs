@@ -1,7 +1,7 @@
 //! `guest.toml`, the settings of a guest: types, units and checks.
 //!
-//! [`parse`] reads a file, [`edit_text`] changes one and keeps its comments, [`keys`] lists the keys
-//! it can have, and [`effective`] returns every value and where it comes from.
+//! [`parse`] reads a file, [`edit_text`] changes one and keeps its comments, [`keys`] lists the
+//! keys it can have, and [`effective`] returns every value and where it comes from.
 
 mod change;
 mod check;

@@ -69,7 +69,8 @@ fn prepare(
             .map_err(at(Step::Console))?;
     }
     // Closed, not only close-on-exec: a home in the guest's /etc/passwd, a link or a mount may name
-    // /proc/self/fd/N, and from a directory of the host `..` leads to the host's root (CVE-2024-21626).
+    // /proc/self/fd/N, and from a directory of the host `..` leads to the host's root
+    // (CVE-2024-21626).
     let [from_parent, to_parent] = parent.descriptors();
     child
         .close_all_but(3, &[from_parent, to_parent, plan.init.as_fd()])
@@ -82,9 +83,10 @@ fn prepare(
     if plan.record.arch == Arch::I686 {
         sys::personality_32_bit().map_err(|error| (Step::Personality, error))?;
     }
-    // The mount namespace is joined last, with no more capabilities than guest root has: of a guest that is still being
-    // launched it is the host's, and the kernel then refuses it. It is opened first: with the guest's capabilities an init
-    // that runs without exec cannot be inspected (ptrace(2), dumpable).
+    // The mount namespace is joined last, with no more capabilities than guest root has: of a guest
+    // that is still being launched it is the host's, and the kernel then refuses it. It is opened
+    // first: with the guest's capabilities an init that runs without exec cannot be inspected
+    // (ptrace(2), dumpable).
     let join = |error| (Step::Join, error);
     let mounts = sys::namespace(plan.init.as_fd(), Namespace::Mount).map_err(join)?;
     sys::join(plan.init.as_fd(), plan.joined).map_err(join)?;

@@ -42,8 +42,8 @@ impl Command {
 pub enum Streams {
     /// The caller's, except those that are terminals.
     Callers(Terminals),
-    /// This device. Holm runs the program for its own ends, and it is the guest's: it gets nothing of the caller's, whose
-    /// terminal and input it could read.
+    /// This device. Holm runs the program for its own ends, and it is the guest's: it gets nothing
+    /// of the caller's, whose terminal and input it could read.
     Null(OwnedFd),
 }
 

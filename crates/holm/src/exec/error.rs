@@ -49,8 +49,8 @@ impl Error {
         Self::Process(crate::process::Error::step(what, object, source))
     }
 
-    /// The exit status that a shell gives for this failure: 127 if there is no such command, 126 if it
-    /// cannot be executed, 125 if it is Holm that failed.
+    /// The exit status that a shell gives for this failure: 127 if there is no such command, 126 if
+    /// it cannot be executed, 125 if it is Holm that failed.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Command { errno: 2, .. } => 127,

@@ -12,8 +12,9 @@ use crate::cgroup::GuestCgroup;
 use crate::record::RunRecord;
 use crate::terminal::{self, Relay, Terminals};
 
-/// Runs a command in a guest with this process's standard streams; returns how it ended. Streams that are terminals are
-/// replaced by a terminal of the guest's, and relayed. The caller has one thread.
+/// Runs a command in a guest with this process's standard streams; returns how it ended. Streams
+/// that are terminals are replaced by a terminal of the guest's, and relayed. The caller has one
+/// thread.
 pub fn exec(record: &RunRecord, cgroup: &GuestCgroup, command: &Command) -> Result<Ended> {
     let signals = Caught::all().map_err(|error| Error::step("catch", "signals", error))?;
     terminal::refuse_directories()
@@ -23,8 +24,8 @@ pub fn exec(record: &RunRecord, cgroup: &GuestCgroup, command: &Command) -> Resu
     relay_until_exit(&child, master, terminals, &signals)
 }
 
-/// Relays between this process's terminal and the one whose master is `master`, if there is one, and passes on signals until
-/// the child ends; returns how it ended.
+/// Relays between this process's terminal and the one whose master is `master`, if there is one,
+/// and passes on signals until the child ends; returns how it ended.
 pub(crate) fn relay_until_exit(
     child: &OwnedFd,
     master: Option<OwnedFd>,
@@ -44,7 +45,8 @@ pub(crate) fn relay_until_exit(
             input: terminals[0].then_some(input.as_fd()),
             output,
         };
-        // It fails when the caller's terminal is gone; closing the master then hangs up on the command.
+        // It fails when the caller's terminal is gone; closing the master then hangs up on the
+        // command.
         let _ = relay.run(signals);
     }
     wait_for(child, signals)

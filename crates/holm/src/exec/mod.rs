@@ -1,8 +1,8 @@
 //! Running a command in a running guest.
 //!
-//! One clone: this process sets the guest's pid namespace for its children, makes one in the guest's
-//! cgroup, and that child joins the other namespaces, drops what the guest's init has dropped, and
-//! executes the command.
+//! One clone: this process sets the guest's pid namespace for its children, makes one in the
+//! guest's cgroup, and that child joins the other namespaces, drops what the guest's init has
+//! dropped, and executes the command.
 //!
 //! The guest is given as its run record and its cgroup; who looks it up is above.
 

@@ -14,8 +14,8 @@ use crate::record::RunRecord;
 /// How long a killed command may take to end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs a command in a guest with `/dev/null` as its standard streams. Waits until it ends, with whatever exit status, and
-/// kills it after `timeout`.
+/// Runs a command in a guest with `/dev/null` as its standard streams. Waits until it ends, with
+/// whatever exit status, and kills it after `timeout`.
 pub(crate) fn exec_with_null_stdio(
     record: &RunRecord,
     cgroup: &GuestCgroup,
@@ -29,7 +29,8 @@ pub(crate) fn exec_with_null_stdio(
     let (child, _) = spawn(record, cgroup, &command, Streams::Null(null))?;
     if !ended_within(&child, timeout)? {
         let _ = pidfd_send_signal(&child, Signal::KILL);
-        // A process that waits for a filesystem which the guest serves itself cannot even be killed.
+        // A process that waits for a filesystem which the guest serves itself cannot even be
+        // killed.
         if !ended_within(&child, GRACE)? {
             return Err(Error::step(
                 "end the command in",

@@ -47,7 +47,8 @@ pub fn spawn(
     match parent_end.follow(&pidfd, Some(TIMEOUT)) {
         Ok(console) => Ok((pidfd, console)),
         Err(error @ process::Error::Timeout) => {
-            // Not reaped: it may wait for a filesystem that the guest serves, and that cannot be interrupted.
+            // Not reaped: it may wait for a filesystem that the guest serves, and that cannot be
+            // interrupted.
             let _ = pidfd_send_signal(&pidfd, Signal::KILL);
             Err(error.into())
         }
@@ -58,8 +59,8 @@ pub fn spawn(
     }
 }
 
-/// Makes a child in the guest's leaf, or in a new leaf if the guest has made that one unusable, for example by enabling controllers
-/// in it.
+/// Makes a child in the guest's leaf, or in a new leaf if the guest has made that one unusable, for
+/// example by enabling controllers in it.
 fn clone_into_leaf(cgroup: &GuestCgroup) -> Result<CloneResult> {
     let leaf = cgroup.leaf_fd()?;
     clone(0, Some(leaf.as_fd()))

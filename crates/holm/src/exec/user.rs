@@ -13,8 +13,8 @@ pub struct User {
 impl User {
     /// Finds `wanted` (`USER` or `USER:GROUP`, names or numbers) in the texts of passwd and group.
     ///
-    /// A number needs no entry. `None` for a name that is not there, and for an id outside the guest's range, `ids`: the
-    /// files are the guest's, and may hold any number.
+    /// A number needs no entry. `None` for a name that is not there, and for an id outside the
+    /// guest's range, `ids`: the files are the guest's, and may hold any number.
     pub fn find(wanted: &str, passwd: &str, group: &str, ids: u32) -> Option<Self> {
         let (user, primary) = match wanted.split_once(':') {
             Some((user, group)) => (user, Some(group)),

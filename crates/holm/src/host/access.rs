@@ -50,7 +50,8 @@ pub(super) fn judge_capabilities(status: &str) -> Answer {
     }
 }
 
-/// Whether Ubuntu's `AppArmor` denies capabilities in user namespaces to programs without a profile.
+/// Whether Ubuntu's `AppArmor` denies capabilities in user namespaces to programs without a
+/// profile.
 pub(super) fn apparmor(_: &Machine) -> Answer {
     match std::fs::read_to_string("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") {
         Ok(text) if text.trim() == "1" => Answer::Partly(

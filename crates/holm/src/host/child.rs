@@ -19,8 +19,8 @@ pub(super) fn user_namespace(base: u32) -> Result<OwnedFd, String> {
     .map_err(|error| format!("no user namespace: {error}"))
 }
 
-/// Runs `look` while an idle child in the new `namespaces` exists; also returns the pidfd of the child, which has ended by
-/// then.
+/// Runs `look` while an idle child in the new `namespaces` exists; also returns the pidfd of the
+/// child, which has ended by then.
 pub(super) fn while_alive<T>(
     namespaces: u64,
     look: impl FnOnce(i32, BorrowedFd<'_>) -> std::io::Result<T>,

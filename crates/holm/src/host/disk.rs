@@ -50,7 +50,8 @@ pub(super) fn judge_quota(mountinfo: &str, root: &Path) -> Answer {
     }
 }
 
-/// Type and superblock options of the filesystem that `path` is on, from the text of a mountinfo file.
+/// Type and superblock options of the filesystem that `path` is on, from the text of a mountinfo
+/// file.
 pub(super) fn filesystem<'a>(mountinfo: &'a str, path: &Path) -> Option<(&'a str, &'a str)> {
     let mut best: Option<(usize, &str, &str)> = None;
     for line in mountinfo.lines() {
@@ -69,7 +70,8 @@ pub(super) fn filesystem<'a>(mountinfo: &'a str, path: &Path) -> Option<(&'a str
 /// `statfs` types of the filesystems that Holm is tested on: ext4, XFS, btrfs, F2FS, bcachefs.
 const TESTED: [i64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0xca45_1a4e];
 
-/// Whether the directory is on a filesystem that Holm is tested on. One system call, because every start calls this.
+/// Whether the directory is on a filesystem that Holm is tested on. One system call, because every
+/// start calls this.
 pub(super) fn is_tested(directory: &Path) -> bool {
     statfs(directory).is_ok_and(|stat| TESTED.contains(&stat.f_type))
 }

@@ -72,7 +72,8 @@ fn write_image(scratch: &Scratch) -> Result<PathBuf, String> {
     Ok(file)
 }
 
-/// The smallest EROFS: a superblock and one empty root directory (Documentation/filesystems/erofs.rst).
+/// The smallest EROFS: a superblock and one empty root directory
+/// (Documentation/filesystems/erofs.rst).
 pub(super) fn empty_image() -> Vec<u8> {
     const ROOT: u8 = 36; // its number counts slots of 32 bytes
     let mut image = vec![0; 4096];

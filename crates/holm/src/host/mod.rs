@@ -1,7 +1,8 @@
-//! What this kernel and this machine can do: the probes behind `holm doctor`, and behind the errors of other verbs.
+//! What this kernel and this machine can do: the probes behind `holm doctor`, and behind the errors
+//! of other verbs.
 //!
-//! Features are tried, not guessed from the kernel's version: distributions backport, and machines are built without
-//! parts. [`FEATURES`] is the table of them.
+//! Features are tried, not guessed from the kernel's version: distributions backport, and machines
+//! are built without parts. [`FEATURES`] is the table of them.
 
 mod access;
 mod cgroups;

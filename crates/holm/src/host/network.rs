@@ -86,7 +86,8 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Sends `message` (to the routing family, or the protocol given) and returns the error of the kernel's reply, if it has one.
+/// Sends `message` (to the routing family, or the protocol given) and returns the error of the
+/// kernel's reply, if it has one.
 fn request(protocol: Option<Protocol>, message: &[u8]) -> Result<(), String> {
     let text = |error: rustix::io::Errno| error.to_string();
     let socket =

@@ -20,13 +20,14 @@ pub fn probe(name: &str, root: &Path) -> Option<Finding> {
     Some(look(feature, &Machine::new(root)))
 }
 
-/// The first feature no guest can start without that this host does not have, for a start that has failed.
+/// The first feature no guest can start without that this host does not have, for a start that has
+/// failed.
 pub fn missing_requirement(root: &Path) -> Option<Finding> {
     probe_all(root).into_iter().find(|finding| finding.needed && finding.state == State::Missing)
 }
 
-/// Why the filesystem that `root` is on cannot hold guests, if it cannot. One system call where it is of a kind that
-/// Holm is tested on; any other is tried out.
+/// Why the filesystem that `root` is on cannot hold guests, if it cannot. One system call where it
+/// is of a kind that Holm is tested on; any other is tried out.
 pub fn unsupported_root(root: &Path) -> Option<Finding> {
     let existing = root.ancestors().find(|dir| dir.is_dir())?;
     if disk::is_tested(existing) {
@@ -35,7 +36,8 @@ pub fn unsupported_root(root: &Path) -> Option<Finding> {
     probe(FILESYSTEM, root).filter(|finding| finding.state == State::Missing)
 }
 
-/// The first feature no guest can start without that an injected fault takes away; no probe is made.
+/// The first feature no guest can start without that an injected fault takes away; no probe is
+/// made.
 pub fn forced_missing() -> Option<Finding> {
     let list = injected("HOLM_PROBE_NO")?;
     let feature =

@@ -65,7 +65,8 @@ pub(super) fn clone_into_cgroup(_: &Machine) -> Answer {
     }))
 }
 
-/// The path in the v2 hierarchy, without its leading slash, that the text of `/proc/PID/cgroup` names.
+/// The path in the v2 hierarchy, without its leading slash, that the text of `/proc/PID/cgroup`
+/// names.
 pub fn own_cgroup(text: &str) -> Option<&Path> {
     let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
     Some(Path::new(path.strip_suffix(" (deleted)").unwrap_or(path)))

@@ -4,7 +4,7 @@
 //! launcher (host root)                      init (guest)
 //!   unshare the mount namespace
 //!   clone ────────────────────────────────▶ in new user, pid, uts, ipc namespaces and its cgroup
-//!   write init's pid and its id maps        enter the v1 cgroups, unshare cgroup and time namespaces
+//! write init's pid and its id maps        enter the v1 cgroups, unshare cgroup and time namespaces
 //!   mount root, /dev, /run; inject files    unshare the network namespace, loopback up
 //!   mount /proc and its masked paths
 //!                               ◀─ Ready ──
@@ -23,12 +23,12 @@
 //! when init, in the guest's, takes a copy of it, the kernel locks every mount in that copy
 //! (`mount_namespaces(7)`): guest root can neither unmount them nor clear their flags.
 //!
-//! The launcher's effective uid is the guest's base uid while the user namespace is made: the kernel
-//! charges what a namespace's users own (inotify instances, keys) to its creator too, and all guests
-//! would share the limit of uid 0.
+//! The launcher's effective uid is the guest's base uid while the user namespace is made: the
+//! kernel charges what a namespace's users own (inotify instances, keys) to its creator too, and
+//! all guests would share the limit of uid 0.
 //!
-//! [`mod@assemble`] makes mounts, devices and network for a process that exists; [`spawn()`] clones that process, and
-//! [`Assembled::release`] lets it execute its program.
+//! [`mod@assemble`] makes mounts, devices and network for a process that exists; [`spawn()`] clones
+//! that process, and [`Assembled::release`] lets it execute its program.
 
 pub mod assemble;
 mod error;

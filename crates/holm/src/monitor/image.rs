@@ -15,8 +15,8 @@ pub const IMAGE: &[u8] = include_bytes!(env!("HOLM_INIT_IMAGE"));
 const SEALS: SealFlags =
     SealFlags::SEAL.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::WRITE);
 
-/// The program in a sealed memfd: that of another guest's monitor, so that all share its pages, else
-/// a new one. `guest` is a guest's cgroup, next to which is that of the monitors.
+/// The program in a sealed memfd: that of another guest's monitor, so that all share its pages,
+/// else a new one. `guest` is a guest's cgroup, next to which is that of the monitors.
 pub fn seal(guest: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     match shared(guest) {
         Some(image) => Ok(image),

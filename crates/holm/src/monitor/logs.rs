@@ -19,9 +19,9 @@ pub struct Logs<'a> {
     pub directory: &'a Path,
     /// Only this many lines, the last ones.
     pub lines: Option<usize>,
-    /// `None`: writes what is there and returns. Otherwise follows the log until this returns false,
-    /// the guest's directory is removed, or the output is closed. It is called whenever another file
-    /// in the guest's directory has changed.
+    /// `None`: writes what is there and returns. Otherwise follows the log until this returns
+    /// false, the guest's directory is removed, or the output is closed. It is called whenever
+    /// another file in the guest's directory has changed.
     pub follow_while: Option<&'a dyn Fn() -> bool>,
 }
 
@@ -82,8 +82,8 @@ impl Logs<'_> {
                 Change::Other => self.goes_on(),
             };
             let current = self.open(LOG)?;
-            // After the current file is opened: what was written to the old one before the rotation comes first,
-            // and all of it.
+            // After the current file is opened: what was written to the old one before the rotation
+            // comes first, and all of it.
             rest(log.as_mut(), output)?;
             match current {
                 // While the file is open, inotify does not report that its directory was removed.

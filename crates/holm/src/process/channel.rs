@@ -80,7 +80,8 @@ impl ChildEnd {
     }
 
     fn send(&self, message: Message) {
-        // A pipe takes so short a message whole. If the parent is dead, the next wait ends this process.
+        // A pipe takes so short a message whole. If the parent is dead, the next wait ends this
+        // process.
         let _ = retry_on_intr(|| write(&self.to_parent, &message.to_bytes()));
     }
 
@@ -101,15 +102,17 @@ impl ParentEnd {
         }
     }
 
-    /// Releases the child; returns its console's master, if it offers one, when it has executed its program.
+    /// Releases the child; returns its console's master, if it offers one, when it has executed its
+    /// program.
     pub fn release(&self, child: &OwnedFd) -> Result<Option<OwnedFd>> {
         self.send(Message::Release)?;
         self.follow(child, None)
     }
 
-    /// Receives messages until the child has executed its program; returns the master of its console, if it offers one.
-    /// For a child that waits for no release: it may have executed its program already. `timeout` is for each message: in
-    /// a running guest the child may be frozen, or wait for a filesystem that the guest serves.
+    /// Receives messages until the child has executed its program; returns the master of its
+    /// console, if it offers one. For a child that waits for no release: it may have executed its
+    /// program already. `timeout` is for each message: in a running guest the child may be frozen,
+    /// or wait for a filesystem that the guest serves.
     pub fn follow(&self, child: &OwnedFd, timeout: Option<Duration>) -> Result<Option<OwnedFd>> {
         let mut console = None;
         loop {
@@ -131,7 +134,8 @@ impl ParentEnd {
 
     /// Ends, after `error`, a child that has not executed its program, and returns the reason.
     ///
-    /// When the child has failed, so does whatever the parent does with it next. So the child's reason comes first.
+    /// When the child has failed, so does whatever the parent does with it next. So the child's
+    /// reason comes first.
     pub fn abandon<E>(&self, child: &OwnedFd, error: E) -> E
     where
         E: std::error::Error + From<Error> + 'static,
@@ -227,7 +231,8 @@ mod tests {
 
     use super::*;
 
-    /// The reason that a failure of the parent with `errno` gets, after the child has sent `messages`.
+    /// The reason that a failure of the parent with `errno` gets, after the child has sent
+    /// `messages`.
     fn reason(messages: &[Message], errno: Errno) -> String {
         let (parent, child) = channel().unwrap();
         for message in messages {

@@ -6,8 +6,8 @@ use holm_sys::process::{CloneResult, clone, exit_now};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-/// Runs `work` in a child, in the new `namespaces` and, if given, in the cgroup, so that what it changes ends with it;
-/// returns what `work` returns.
+/// Runs `work` in a child, in the new `namespaces` and, if given, in the cgroup, so that what it
+/// changes ends with it; returns what `work` returns.
 pub fn run_in_child(
     namespaces: u64,
     cgroup: Option<BorrowedFd<'_>>,

@@ -1,8 +1,9 @@
 //! The clocks of a guest, which start at zero with it.
 //!
-//! Init makes the time namespace, so that the guest's user namespace owns it: one that the host's owned could not be
-//! checkpointed, since CRIU enters the namespaces of a guest from its user namespace. The launcher writes the offsets, and
-//! once init has entered the namespace the kernel lets nobody change them (`time_namespaces(7)`).
+//! Init makes the time namespace, so that the guest's user namespace owns it: one that the host's
+//! owned could not be checkpointed, since CRIU enters the namespaces of a guest from its user
+//! namespace. The launcher writes the offsets, and once init has entered the namespace the kernel
+//! lets nobody change them (`time_namespaces(7)`).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

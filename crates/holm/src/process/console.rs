@@ -7,9 +7,9 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use super::ChildEnd;
 use crate::terminal::{Terminals, copy_size, is_master, slave};
 
-/// Opens a terminal of the guest's devpts in place of the standard streams that `replaced` names, with the size of `like`.
-/// It is not made a controlling terminal. It is opened in the guest's mount namespace: descriptors from another cannot be
-/// checkpointed.
+/// Opens a terminal of the guest's devpts in place of the standard streams that `replaced` names,
+/// with the size of `like`. It is not made a controlling terminal. It is opened in the guest's
+/// mount namespace: descriptors from another cannot be checkpointed.
 pub fn open_console(
     parent: &ChildEnd,
     replaced: Terminals,

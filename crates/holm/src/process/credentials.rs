@@ -28,7 +28,8 @@ impl GuestRoot {
 
 impl Drop for GuestRoot {
     fn drop(&mut self) {
-        // Going back to saved ids cannot fail; with effective uid 0 the kernel refills the effective set.
+        // Going back to saved ids cannot fail; with effective uid 0 the kernel refills the
+        // effective set.
         let _ = set_thread_res_uid(None, Uid::ROOT, None);
         let _ = set_thread_res_gid(None, Gid::ROOT, None);
         set_fs_ids(0, 0);

@@ -1,8 +1,8 @@
 //! Identifying recorded processes, and whether they run.
 //!
-//! A process id may belong to another process by now. So the inode of the process's pidfd is recorded with it, which the
-//! kernel gives to no other process until the host reboots: the pidfd is opened first, then its inode is compared, and
-//! everything else uses that pidfd.
+//! A process id may belong to another process by now. So the inode of the process's pidfd is
+//! recorded with it, which the kernel gives to no other process until the host reboots: the pidfd
+//! is opened first, then its inode is compared, and everything else uses that pidfd.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -25,8 +25,8 @@ pub fn inode(pid: i32) -> u64 {
     process.and_then(|process| fstat(&process).ok()).map_or(0, |stat| stat.st_ino)
 }
 
-/// The process that had this id and this inode, if it is still there. An inode of 0 was recorded by a version of
-/// Holm that had no such field: then the id alone decides.
+/// The process that had this id and this inode, if it is still there. An inode of 0 was recorded by
+/// a version of Holm that had no such field: then the id alone decides.
 pub fn open(pid: i32, inode: u64) -> Option<OwnedFd> {
     let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     let same = inode == 0 || fstat(&process).ok()?.st_ino == inode;

@@ -7,9 +7,11 @@ use super::Error;
 /// One message. After each its sender blocks until the message named here arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
-    /// From the child: it has made its namespaces. It goes on with what needs no mounts, and waits for [`Self::Release`].
+    /// From the child: it has made its namespaces. It goes on with what needs no mounts, and waits
+    /// for [`Self::Release`].
     Ready,
-    /// From the child: its descriptor of this number is the master of its console. It waits for [`Self::ConsoleReceived`].
+    /// From the child: its descriptor of this number is the master of its console. It waits for
+    /// [`Self::ConsoleReceived`].
     Console(i32),
     /// From the child: a step of its own failed. It waits for nothing, and ends.
     Failed {
@@ -18,8 +20,8 @@ pub enum Message {
         /// The kernel's error.
         errno: i32,
     },
-    /// From the parent: everything is assembled. It waits for the child's next message, or for the end of the channel,
-    /// which is the exec of the child's program.
+    /// From the parent: everything is assembled. It waits for the child's next message, or for the
+    /// end of the channel, which is the exec of the child's program.
     Release,
     /// From the parent: it has a copy of the console. It waits as after [`Self::Release`].
     ConsoleReceived,

@@ -1,7 +1,8 @@
-//! Making a process in a guest: the channel to it, its namespaces, credentials, resource limits, scheduling and console;
-//! and identifying processes.
+//! Making a process in a guest: the channel to it, its namespaces, credentials, resource limits,
+//! scheduling and console; and identifying processes.
 //!
-//! `launch`, `exec`, `monitor`, `host` and `guest` use it; nothing here knows what a guest is made of.
+//! `launch`, `exec`, `monitor`, `host` and `guest` use it; nothing here knows what a guest is made
+//! of.
 
 mod channel;
 mod child;

@@ -64,8 +64,9 @@ pub fn write_id_maps(pid: i32, ids: Ids) -> Result<()> {
     Ok(())
 }
 
-/// While this lives, new children of this process are made in another pid namespace. Dropping it switches back:
-/// `holm restart` starts the guest after its old init has ended, and in that pid namespace a clone fails with ENOMEM.
+/// While this lives, new children of this process are made in another pid namespace. Dropping it
+/// switches back: `holm restart` starts the guest after its old init has ended, and in that pid
+/// namespace a clone fails with ENOMEM.
 #[derive(Debug)]
 pub struct PidNamespaceGuard {
     own: OwnedFd,

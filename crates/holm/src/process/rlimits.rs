@@ -26,7 +26,8 @@ const RESOURCES: [(&str, Resource); 16] = [
     ("stack", Resource::Stack),
 ];
 
-/// What every guest gets, independent of the caller's limits: systemd's defaults (systemd-system.conf(5)).
+/// What every guest gets, independent of the caller's limits: systemd's defaults
+/// (systemd-system.conf(5)).
 const DEFAULTS: [(&str, Resource, Rlimit); 3] = [
     ("nofile", Resource::Nofile, Rlimit { soft: 1024, hard: 524_288 }),
     ("memlock", Resource::Memlock, Rlimit { soft: 8 << 20, hard: 8 << 20 }),
@@ -40,8 +41,8 @@ pub fn set(pid: Option<i32>, wanted: &BTreeMap<String, Rlimit>) -> Result<()> {
         DEFAULTS.into_iter().filter(|(name, ..)| !wanted.contains_key(*name))
     {
         if prlimit(pid, resource, kernel(limit)).is_err() {
-            // Without CAP_SYS_RESOURCE a limit that the caller has lowered stays low. That is no error: guest.toml does
-            // not set this limit, it is only the default.
+            // Without CAP_SYS_RESOURCE a limit that the caller has lowered stays low. That is no
+            // error: guest.toml does not set this limit, it is only the default.
             let hard = getrlimit(resource).maximum.unwrap_or(limit.hard).min(limit.hard);
             let limit = Rlimit { soft: limit.soft.min(hard), hard };
             let _ = prlimit(pid, resource, kernel(limit));

@@ -8,14 +8,15 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 const OOM: &str = "/proc/self/oom_score_adj";
 
-/// Drops what favours the guest over the host's processes and guest root could not set itself; a lowered priority (`nice`,
-/// `taskset`) stays. Where the kernel refuses, nothing changes.
+/// Drops what favours the guest over the host's processes and guest root could not set itself; a
+/// lowered priority (`nice`, `taskset`) stays. Where the kernel refuses, nothing changes.
 pub fn drop_scheduling_boost() {
     leave_real_time();
     if getpriority_process(None).is_ok_and(|nice| nice < 0) {
         let _ = setpriority_process(None, 0);
     }
-    // A caller with a negative score is spared by the OOM killer, which would kill the host's processes before the guest.
+    // A caller with a negative score is spared by the OOM killer, which would kill the host's
+    // processes before the guest.
     if fs::read_to_string(OOM).is_ok_and(|score| score.starts_with('-')) {
         let _ = fs::write(OOM, "0");
     }

@@ -3,8 +3,8 @@ use std::ops::Range;
 /// The length of an id range: all that a 16-bit id can name.
 pub const RANGE: u32 = 1 << 16;
 
-/// How many such ranges a guest has that runs containers of its own: a distribution gives its users the
-/// subordinate ids from 100000 on, 65536 each, which must fit inside.
+/// How many such ranges a guest has that runs containers of its own: a distribution gives its users
+/// the subordinate ids from 100000 on, 65536 each, which must fit inside.
 pub(crate) const NESTED_RANGES: u32 = 4;
 
 /// A guest's context id and id range.

@@ -29,8 +29,8 @@ pub struct LastRun {
     pub pending: Option<PendingRestart>,
 }
 
-/// A start that a monitor is waiting to make. If another command recorded the end of the run first, the monitor has yet
-/// to apply the guest's restart policy.
+/// A start that a monitor is waiting to make. If another command recorded the end of the run first,
+/// the monitor has yet to apply the guest's restart policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRestart {
     /// When, in seconds since 1970.
@@ -44,7 +44,8 @@ pub struct PendingRestart {
 }
 
 impl PendingRestart {
-    /// Seconds until then, at most [`LONGEST_WAIT`]: the monitor waits by `CLOCK_BOOTTIME`, even if the wall clock is set.
+    /// Seconds until then, at most [`LONGEST_WAIT`]: the monitor waits by `CLOCK_BOOTTIME`, even if
+    /// the wall clock is set.
     pub fn left(&self) -> u64 {
         self.at.saturating_sub(now()).min(LONGEST_WAIT)
     }

@@ -1,8 +1,9 @@
 //! What is stored about a run: plain data that the rooms above read and write.
 //!
 //! Two texts hold it, both JSON: the extended attribute `trusted.holm` of a running guest's cgroup
-//! ([`RunRecord`]), and `guests/NAME/last` ([`LastRun`]). A guest may have been started, or have ended, under another
-//! version of Holm: so stored names never change, and fields that were added later have a default.
+//! ([`RunRecord`]), and `guests/NAME/last` ([`LastRun`]). A guest may have been started, or have
+//! ended, under another version of Holm: so stored names never change, and fields that were added
+//! later have a default.
 
 mod clock;
 mod ids;

@@ -45,8 +45,9 @@ enum Mode {
 }
 
 impl Network {
-    /// Interface index of the host's end. Fixed, so that one exchange with the kernel makes the pair and its addresses
-    /// and routes; and far above the indexes that kernels count up to, because CRIU restores a guest's interface with its index.
+    /// Interface index of the host's end. Fixed, so that one exchange with the kernel makes the
+    /// pair and its addresses and routes; and far above the indexes that kernels count up to,
+    /// because CRIU restores a guest's interface with its index.
     pub(crate) fn host_index(&self) -> u32 {
         10_000_000 + u32::from(self.instance) * 100_000 + self.context
     }

@@ -9,8 +9,8 @@ use super::{Error, Filesystem, Links, Point, Result, Tree};
 use crate::process::in_pid_namespace;
 
 /// Mounts a proc of `pid_namespace`. Linux 6.17 has an option for that. Before, a proc
-/// shows the pid namespace of the process that mounts it, so a child is sent there: to be removed when 6.17 is the oldest
-/// supported kernel.
+/// shows the pid namespace of the process that mounts it, so a child is sent there: to be removed
+/// when 6.17 is the oldest supported kernel.
 pub fn attach_proc(tree: &Tree, mount: &Mount, pid_namespace: BorrowedFd<'_>) -> Result<()> {
     let on = Path::new(mount.at);
     let attach = |proc: Filesystem| {

@@ -50,8 +50,8 @@ pub fn copy_of(path: &Path, flags: MountAttrFlags) -> Result<OwnedFd> {
     Ok(copy)
 }
 
-/// Opens the source. A symbolic link anywhere in the path is refused: a user who can change it could choose what the guest
-/// sees.
+/// Opens the source. A symbolic link anywhere in the path is refused: a user who can change it
+/// could choose what the guest sees.
 fn open_source(path: &Path) -> rustix::io::Result<OwnedFd> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)

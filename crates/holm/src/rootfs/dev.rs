@@ -107,7 +107,8 @@ fn make_host_device(dev: &OwnedFd, device: &Path) -> Result<()> {
             }
         }
     }
-    // Guest root may always use the device; other users have the permissions that they have on the host.
+    // Guest root may always use the device; other users have the permissions that they have on the
+    // host.
     let bits = Mode::from_raw_mode((host.mode() & 0o666) | 0o660);
     mknodat(dev, inside, kind, bits, host.rdev()).map_err(|errno| match errno {
         Errno::EXIST => refuse("every guest has it; remove it from `devices`"),

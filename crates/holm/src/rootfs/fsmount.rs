@@ -12,7 +12,8 @@ use super::{Error, Result};
 
 /// A filesystem that is being configured, and then made a detached mount.
 ///
-/// The error of a failing step has the messages that the kernel has logged in the context (fsopen(2)).
+/// The error of a failing step has the messages that the kernel has logged in the context
+/// (fsopen(2)).
 #[derive(Debug)]
 pub struct Filesystem {
     context: OwnedFd,
@@ -84,8 +85,8 @@ pub fn mount_tmpfs(
     attributes: MountAttrFlags,
     user_namespace: BorrowedFd<'_>,
 ) -> Result<OwnedFd> {
-    // Id 0 before the mapping: without it the root would belong to the maker's id, which means nothing
-    // after the mapping.
+    // Id 0 before the mapping: without it the root would belong to the maker's id, which means
+    // nothing after the mapping.
     let mut memory =
         Filesystem::open("tmpfs")?.set("mode", mode)?.set("uid", "0")?.set("gid", "0")?;
     for (key, value) in options {

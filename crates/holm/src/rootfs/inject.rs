@@ -9,8 +9,8 @@ use rustix::net::SocketAddrUnix;
 use super::{Error, Result, Tree, managed_block};
 use crate::system::{Content, File};
 
-/// Injects files into the guest's root. Each replaces what is at its path: that may be a link that the guest left there,
-/// and writing through it is never safe.
+/// Injects files into the guest's root. Each replaces what is at its path: that may be a link that
+/// the guest left there, and writing through it is never safe.
 pub fn inject(tree: &Tree, files: &[File]) -> Result<()> {
     files.iter().try_for_each(|file| inject_one(tree, file))
 }

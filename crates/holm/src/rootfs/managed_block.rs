@@ -12,13 +12,14 @@ use super::{Error, Links, Result, Tree};
 const BEGIN: &str = "# Holm: written at each start from guest.toml";
 const END: &str = "# Holm: end";
 
-/// A longer file is left alone: no person writes one, but a hostile guest may, to use up the host's memory.
+/// A longer file is left alone: no person writes one, but a hostile guest may, to use up the host's
+/// memory.
 const MAX_LENGTH: u64 = 1 << 20;
 
 const NEW: &str = ".holm-block";
 
-/// Puts `lines` at the beginning of the file at `path`, in place of those of the last start. Anything but a regular file,
-/// such as a link, is left alone.
+/// Puts `lines` at the beginning of the file at `path`, in place of those of the last start.
+/// Anything but a regular file, such as a link, is left alone.
 pub fn write(tree: &Tree, path: &Path, lines: &str, mode: u32) -> Result<()> {
     let above = path.parent().unwrap_or(Path::new("/"));
     let directory = if lines.is_empty() {

@@ -1,8 +1,9 @@
 //! A guest's mounts, in a mount namespace that the host owns.
 //!
 //! [`TABLE`] lists them; [`Mounts`] makes them. What is mounted before the guest's init unshares a
-//! mount namespace of its own is locked there: guest root can neither unmount it nor clear its flags. The order that this
-//! needs is in [`crate::launch`]; nothing here is ever visible in the host's mount namespace.
+//! mount namespace of its own is locked there: guest root can neither unmount it nor clear its
+//! flags. The order that this needs is in [`crate::launch`]; nothing here is ever visible in the
+//! host's mount namespace.
 
 mod api_filesystems;
 mod binds;

@@ -66,8 +66,9 @@ impl<'a> Mounts<'a> {
         &self.tree
     }
 
-    /// Makes the mounts of a part, in the order of the table. For [`Part::Sys`] the caller has joined the ipc, cgroup and
-    /// network namespaces of the guest, and still has its own mount namespace.
+    /// Makes the mounts of a part, in the order of the table. For [`Part::Sys`] the caller has
+    /// joined the ipc, cgroup and network namespaces of the guest, and still has its own mount
+    /// namespace.
     pub fn make(&mut self, part: Part) -> Result<()> {
         for mount in TABLE.iter().filter(|mount| mount.part == part) {
             if self.has(mount.when) {
@@ -77,7 +78,8 @@ impl<'a> Mounts<'a> {
         Ok(())
     }
 
-    /// Makes the tree the root of this mount namespace, and of all processes in it, and drops the host's.
+    /// Makes the tree the root of this mount namespace, and of all processes in it, and drops the
+    /// host's.
     pub fn pivot(self) -> Result<()> {
         let guest_root = "the guest's root";
         fchdir(self.tree.root()).map_err(|errno| Error::io("enter", guest_root, errno))?;

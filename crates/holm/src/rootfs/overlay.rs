@@ -34,7 +34,8 @@ pub enum Upper<'a> {
     Memory,
 }
 
-/// Mounts the layers at `stage/{image,objects,disk}` and an overlay of them at `stage/root`; returns the overlay.
+/// Mounts the layers at `stage/{image,objects,disk}` and an overlay of them at `stage/root`;
+/// returns the overlay.
 ///
 /// The layers are idmapped, not the overlay: overlayfs does not support idmapped mounts of itself.
 /// Before Linux 6.15 it takes no detached mount as a layer, so they are attached and named by path.
@@ -85,7 +86,8 @@ fn mount_upper(upper: Upper<'_>, user_namespace: BorrowedFd<'_>) -> Result<Owned
     }
 }
 
-/// The kernel mounts an overlay read-only if it cannot create its work directory, and reports that by the flags alone.
+/// The kernel mounts an overlay read-only if it cannot create its work directory, and reports that
+/// by the flags alone.
 fn refuse_read_only(root: &OwnedFd, upper: Upper<'_>) -> Result<()> {
     let flags = rustix::fs::fstatvfs(root)
         .map_err(|errno| Error::io("look at", "the guest's root", errno))?

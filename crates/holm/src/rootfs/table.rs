@@ -1,8 +1,9 @@
 //! Everything that is mounted in a guest, in the order in which it is mounted.
 //!
-//! All of it is mounted in a mount namespace that the host's user namespace owns. When init takes a copy of that into
-//! one of its own, the kernel locks every mount of the table there (`mount_namespaces(7)`): guest root can neither unmount it
-//! nor clear its flags. `docs/mounts.md` shows the table; a unit test compares the two.
+//! All of it is mounted in a mount namespace that the host's user namespace owns. When init takes a
+//! copy of that into one of its own, the kernel locks every mount of the table there
+//! (`mount_namespaces(7)`): guest root can neither unmount it nor clear its flags. `docs/mounts.md`
+//! shows the table; a unit test compares the two.
 
 use holm_proto::path::INIT;
 use rustix::mount::MountAttrFlags as Flags;
@@ -72,7 +73,8 @@ pub enum Part {
     Proc,
     /// /sys and what else the launcher mounts when it has joined the guest's namespaces.
     Sys,
-    /// What guest.toml names. Last: a link that the guest left at a target could lead a bind to where Holm's own mounts go.
+    /// What guest.toml names. Last: a link that the guest left at a target could lead a bind to
+    /// where Holm's own mounts go.
     Binds,
 }
 
@@ -146,11 +148,12 @@ const fn masked_directory(at: &'static str) -> Mount {
 
 /// Every mount of a guest, in the order in which they are made.
 ///
-/// Few paths are masked, on purpose. Every mask is a mount (about 10 us of each start, and one more thing to dump and
-/// restore), and the user namespace does most of the work: files of /proc and /sys belong to the host's root, so guest root
-/// has only the permissions of others. `sysrq-trigger`, `kcore`, `kmsg`, `timer_list`, `slabinfo`, `core_pattern` and every
-/// sysctl that is not of a namespace of the guest's are closed by their owner and mode; /proc/keys shows only keys of users
-/// that the guest has. What is masked is readable by everybody and does harm.
+/// Few paths are masked, on purpose. Every mask is a mount (about 10 us of each start, and one more
+/// thing to dump and restore), and the user namespace does most of the work: files of /proc and
+/// /sys belong to the host's root, so guest root has only the permissions of others.
+/// `sysrq-trigger`, `kcore`, `kmsg`, `timer_list`, `slabinfo`, `core_pattern` and every sysctl that
+/// is not of a namespace of the guest's are closed by their owner and mode; /proc/keys shows only
+/// keys of users that the guest has. What is masked is readable by everybody and does harm.
 pub static TABLE: &[Mount] = &[
     mount("/", What::Root, ROOT_FLAGS, Part::Root).external(),
     mount("/dev", What::Devices, NOSUID.union(NOEXEC), Part::Dev).external(),
@@ -163,20 +166,21 @@ pub static TABLE: &[Mount] = &[
         .when(When::MinimalInit)
         .external(),
     mount("/proc", What::Proc, INERT, Part::Proc),
-    // The kernel lets a process mount proc or sysfs only where it already sees one that nothing covers: without these,
-    // containers in the guest and units with ProtectProc= could not start. Writable, as what the guest mounts itself may then
-    // be.
+    // The kernel lets a process mount proc or sysfs only where it already sees one that nothing
+    // covers: without these, containers in the guest and units with ProtectProc= could not start.
+    // Writable, as what the guest mounts itself may then be.
     mount("/dev/.holm/proc", What::Again("/proc"), INERT, Part::Proc),
-    // Addresses of the kernel's functions, in clear where kptr_restrict is 0 and perf is not restricted: they defeat KASLR.
+    // Addresses of the kernel's functions, in clear where kptr_restrict is 0 and perf is not
+    // restricted: they defeat KASLR.
     masked_file("/proc/kallsyms"),
-    // The host's own boot parameters: they may hold secrets (iSCSI, LUKS), and programs of the guest (cloud-init, initramfs
-    // scripts) would obey parameters that are meant for the host.
+    // The host's own boot parameters: they may hold secrets (iSCSI, LUKS), and programs of the
+    // guest (cloud-init, initramfs scripts) would obey parameters that are meant for the host.
     masked_file("/proc/cmdline"),
     mount("/proc/sys/kernel/random/boot_id", What::File(BOOT_ID), COVER, Part::Proc)
         .when(When::Present(BOOT_ID)),
-    // Read-only: systemd takes that for the mark of a container, and starts no udevd (8 MiB in each guest). Nothing below it
-    // is the guest's but its interfaces, which netlink sets. /proc stays writable: what a guest can write below /proc/sys is
-    // of its own namespaces.
+    // Read-only: systemd takes that for the mark of a container, and starts no udevd (8 MiB in each
+    // guest). Nothing below it is the guest's but its interfaces, which netlink sets. /proc stays
+    // writable: what a guest can write below /proc/sys is of its own namespaces.
     mount("/sys", What::Sysfs, INERT.union(RO), Part::Sys).when(When::OwnNetwork),
     // In the host's network nobody can mount a sysfs.
     mount("/sys", What::Host("/sys"), INERT.union(RO), Part::Sys)
@@ -185,8 +189,8 @@ pub static TABLE: &[Mount] = &[
     mount("/sys/fs/cgroup", What::Cgroup, INERT, Part::Sys),
     mount("/dev/mqueue", What::MessageQueues, INERT, Part::Sys),
     mount("/dev/.holm/sys", What::Again("/sys"), INERT, Part::Sys).when(When::OwnNetwork),
-    // The map of physical memory is world-readable below it; and packages that find `efi` or `acpi` there (grub, fwupd)
-    // assume that they run on the bare machine.
+    // The map of physical memory is world-readable below it; and packages that find `efi` or `acpi`
+    // there (grub, fwupd) assume that they run on the bare machine.
     masked_directory("/sys/firmware"),
     // The boot loader's raw parameter block (`data` is world-readable): physical addresses again.
     masked_directory("/sys/kernel/boot_params"),

@@ -25,8 +25,8 @@ pub enum Links {
     Refuse,
 }
 
-/// A guest's root while it is being assembled. Its content is the guest's, hence hostile: no path is
-/// followed out of it, and none through a link where Holm's own mounts go.
+/// A guest's root while it is being assembled. Its content is the guest's, hence hostile: no path
+/// is followed out of it, and none through a link where Holm's own mounts go.
 #[derive(Debug)]
 pub struct Tree {
     root: OwnedFd,
@@ -76,7 +76,8 @@ impl Tree {
         openat2(&self.root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
     }
 
-    /// Opens a directory of the guest, made if it is missing; links on the way are followed inside it.
+    /// Opens a directory of the guest, made if it is missing; links on the way are followed inside
+    /// it.
     pub fn directory(&self, path: &Path) -> Result<OwnedFd> {
         if matches!(self.open(path, Links::Follow), Err(Errno::NOENT)) {
             self.make(path, Point::Directory)?;

@@ -1,9 +1,9 @@
 //! A compiler from ranges of system call numbers to a classic BPF program.
 //!
-//! When the filter is installed the kernel evaluates it once for each system call number, and caches
-//! which numbers are allowed with any arguments (seccomp's action cache, Linux 5.11): those calls
-//! never run it again. That takes 0.8 us per instruction, so the program is a binary search whose few
-//! returns are shared.
+//! When the filter is installed the kernel evaluates it once for each system call number, and
+//! caches which numbers are allowed with any arguments (seccomp's action cache, Linux 5.11): those
+//! calls never run it again. That takes 0.8 us per instruction, so the program is a binary search
+//! whose few returns are shared.
 
 use holm_sys::seccomp::Instruction;
 
@@ -47,7 +47,8 @@ pub struct Range {
     pub verdict: Verdict,
 }
 
-/// Turns single numbers with their verdicts into ranges over all numbers; everything else is allowed.
+/// Turns single numbers with their verdicts into ranges over all numbers; everything else is
+/// allowed.
 pub fn ranges(rules: &[(u32, Verdict)]) -> Vec<Range> {
     let mut rules = rules.to_vec();
     rules.sort_unstable_by_key(|(number, _)| *number);
@@ -100,7 +101,8 @@ fn section(ranges: &[Range]) -> Vec<Instruction> {
             }
         }
     }
-    // Checks of an argument (two instructions) come first: jumps go forward only, and theirs lead to the returns.
+    // Checks of an argument (two instructions) come first: jumps go forward only, and theirs lead
+    // to the returns.
     verdicts.sort_by_key(|v| !matches!(v, Verdict::IfFirst(..)));
     let mut returns = Vec::new();
     let mut at = ranges.len() - 1;

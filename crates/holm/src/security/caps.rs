@@ -2,8 +2,9 @@
 //!
 //! A guest's capabilities hold in its own user namespace only, so most are harmless and all that a
 //! distribution needs stay: systemd, sshd, sudo, ping and nested containers find what they expect.
-//! Dropped are those that the kernel honours in the initial user namespace only. With them a guest's
-//! services would try and fail; without them systemd skips those services (`ConditionCapability=`).
+//! Dropped are those that the kernel honours in the initial user namespace only. With them a
+//! guest's services would try and fail; without them systemd skips those services
+//! (`ConditionCapability=`).
 
 use rustix::thread::{self as thread, CapabilitySet, CapabilitySets};
 
@@ -73,8 +74,8 @@ const NEVER: [(&str, &str); 7] = [
 ];
 
 /// Capabilities that a guest has only if `security.caps` names them: some software refuses to run
-/// without them, though the kernel honours them on the host only (audit, security policy, accounting,
-/// BPF, perf).
+/// without them, though the kernel honours them on the host only (audit, security policy,
+/// accounting, BPF, perf).
 const ON_REQUEST: [&str; 6] =
     ["MAC_ADMIN", "AUDIT_CONTROL", "AUDIT_READ", "SYS_PACCT", "PERFMON", "BPF"];
 
@@ -118,7 +119,8 @@ pub fn bounding_set(config: &Security) -> Result<u64, Error> {
 /// set, and what it holds now. What it executes as root then has exactly `kept`.
 pub fn apply_caps(kept: u64) -> Result<(), Error> {
     let fail = |e: rustix::io::Errno| Error::Capabilities(e.into());
-    // A kernel newer than NAMES may have more: every number is dropped until the kernel returns EINVAL.
+    // A kernel newer than NAMES may have more: every number is dropped until the kernel returns
+    // EINVAL.
     for number in (0..64).filter(|n| kept & (1 << n) == 0) {
         match thread::remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(
             1 << number,

@@ -1,9 +1,10 @@
-//! What guest root may not do: capabilities and system calls. The masked paths of /proc and /sys are in the mount table
-//! ([`crate::rootfs::TABLE`]).
+//! What guest root may not do: capabilities and system calls. The masked paths of /proc and /sys
+//! are in the mount table ([`crate::rootfs::TABLE`]).
 //!
-//! The first barrier is the user namespace: to the kernel, and for every file that it does not own, guest
-//! root is an unprivileged user. This module closes what the user namespace leaves open: system calls
-//! that need no privilege and affect the host, and kernel code that a guest never needs.
+//! The first barrier is the user namespace: to the kernel, and for every file that it does not own,
+//! guest root is an unprivileged user. This module closes what the user namespace leaves open:
+//! system calls that need no privilege and affect the host, and kernel code that a guest never
+//! needs.
 
 mod bpf;
 pub mod caps;

@@ -69,12 +69,13 @@ const RULES: &[Rule] = &[
     rule("add_key", Some(248), Some(286), ENOSYS),
     rule("request_key", Some(249), Some(287), ENOSYS),
     rule("keyctl", Some(250), Some(288), ENOSYS),
-    // Tracing and programming the kernel. systemd takes bpf's EPERM as "no device and address filters";
-    // runc and crun do so inside a user namespace.
+    // Tracing and programming the kernel. systemd takes bpf's EPERM as "no device and address
+    // filters"; runc and crun do so inside a user namespace.
     rule("bpf", Some(321), Some(357), EPERM),
     rule("perf_event_open", Some(298), Some(336), EPERM),
     // Its operations bypass the filter (a ring can make the sockets refused below), it has had more
-    // exploits than any other call in recent years, and CRIU cannot checkpoint a ring. Programs probe it.
+    // exploits than any other call in recent years, and CRIU cannot checkpoint a ring. Programs
+    // probe it.
     rule("io_uring_setup", Some(425), Some(425), ENOSYS),
     rule("io_uring_enter", Some(426), Some(426), ENOSYS),
     rule("io_uring_register", Some(427), Some(427), ENOSYS),
@@ -92,8 +93,8 @@ const USERFAULTFD: Rule = rule("userfaultfd", Some(323), Some(374), ENOSYS);
 
 /// socketcall hides the address family behind a pointer, which no filter can follow, so making
 /// sockets with it is refused in a guest of the host's own architecture: musl, and glibc built for
-/// kernels since 4.3, call socket itself. A 32-bit guest keeps it, since its glibc has no other way:
-/// there `AF_VSOCK` is closed only as far as the host has no VM sockets.
+/// kernels since 4.3, call socket itself. A 32-bit guest keeps it, since its glibc has no other
+/// way: there `AF_VSOCK` is closed only as far as the host has no VM sockets.
 const SOCKETCALL: Rule = Rule {
     call: "socketcall(SYS_SOCKET)",
     x86_64: None,
@@ -119,8 +120,8 @@ pub fn seccomp(config: &Security, arch: Arch) -> Vec<Instruction> {
     bpf::compile(&[(ARCH_X86_64, native), (ARCH_I386, compat)], Verdict::Errno(ENOSYS))
 }
 
-/// Installs the filter for the calling thread and its children; needs `CAP_SYS_ADMIN` in the guest's
-/// user namespace, and does not set `no_new_privs`, so that sudo works.
+/// Installs the filter for the calling thread and its children; needs `CAP_SYS_ADMIN` in the
+/// guest's user namespace, and does not set `no_new_privs`, so that sudo works.
 pub fn install(filter: &[Instruction]) -> Result<(), Error> {
     holm_sys::seccomp::install(filter).map_err(Error::Filter)
 }

@@ -18,7 +18,8 @@ pub struct BootFiles<'a> {
     pub networkd: Option<&'a str>,
 }
 
-/// The boot files, all in /run and each directory before what is in it; /run itself is there and empty.
+/// The boot files, all in /run and each directory before what is in it; /run itself is there and
+/// empty.
 pub fn boot_files(boot: &BootFiles<'_>) -> Vec<File> {
     let mut files = vec![File::new("/run/host", Content::Directory(0o755))];
     files.push(File::text("/run/host/container-manager", "holm\n"));

@@ -20,8 +20,8 @@ pub enum Content {
     Link(String),
     /// A directory of this mode.
     Directory(u32),
-    /// Lines in a text file whose other lines are the guest's, and the file's mode. They replace those of the last start,
-    /// and no lines remove them.
+    /// Lines in a text file whose other lines are the guest's, and the file's mode. They replace
+    /// those of the last start, and no lines remove them.
     ManagedBlock(String, u32),
 }
 

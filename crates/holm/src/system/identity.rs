@@ -1,12 +1,12 @@
 use super::file::{Content, File};
 
-/// The resolv.conf(5) of this start. In a new guest /etc/resolv.conf is a link to it, so a change of
-/// `net.dns` or of the host's servers takes effect at the guest's next start, unless the guest has
-/// replaced the link.
+/// The resolv.conf(5) of this start. In a new guest /etc/resolv.conf is a link to it, so a change
+/// of `net.dns` or of the host's servers takes effect at the guest's next start, unless the guest
+/// has replaced the link.
 pub const RESOLV_CONF: &str = "/run/holm/resolv.conf";
 
-/// Makes a guest's SSH host keys as `systemd.rs` does, if that is still to be done, then executes init, whose path is
-/// `$0`. Init starts even if that fails.
+/// Makes a guest's SSH host keys as `systemd.rs` does, if that is still to be done, then executes
+/// init, whose path is `$0`. Init starts even if that fails.
 pub const SSH_KEYS_THEN_INIT: &str = "\
 stamp=/etc/ssh/.holm-make-host-keys
 if [ -e $stamp ] && [ -x /usr/bin/ssh-keygen ]; then
@@ -24,8 +24,8 @@ exec \"$0\"
 pub struct Identity<'a> {
     /// The host name.
     pub hostname: &'a str,
-    /// The machine id, of [`random_id128`]. With `uninitialized` systemd would run its first-boot setup,
-    /// which asks on the console (machine-id(5)).
+    /// The machine id, of [`random_id128`]. With `uninitialized` systemd would run its first-boot
+    /// setup, which asks on the console (machine-id(5)).
     pub machine_id: &'a str,
 }
 
@@ -57,8 +57,8 @@ pub fn ssh_keys(keys: &[String]) -> Vec<File> {
     files
 }
 
-/// The files with the host name that the settings give, for each start. Without one the guest may change its name, and
-/// keeps it.
+/// The files with the host name that the settings give, for each start. Without one the guest may
+/// change its name, and keeps it.
 pub fn host_name(name: Option<&str>) -> Vec<File> {
     let line = name.map_or(String::new(), |name| format!("127.0.1.1 {name}\n"));
     let mut files = vec![File::new("/etc/hosts", Content::ManagedBlock(line, 0o644))];
@@ -67,14 +67,16 @@ pub fn host_name(name: Option<&str>) -> Vec<File> {
 }
 
 fn hosts(name: &str) -> String {
-    // 127.0.1.1 as Debian does it: the name resolves without a network, and not to localhost's address.
+    // 127.0.1.1 as Debian does it: the name resolves without a network, and not to localhost's
+    // address.
     format!(
         "127.0.0.1 localhost\n127.0.1.1 {name}\n::1 localhost ip6-localhost ip6-loopback\n\
          ff02::1 ip6-allnodes\nff02::2 ip6-allrouters\n"
     )
 }
 
-/// A random 128-bit id: 32 hexadecimal digits of a version 4 UUID, as machine ids and boot ids are (`machine-id(5)`).
+/// A random 128-bit id: 32 hexadecimal digits of a version 4 UUID, as machine ids and boot ids are
+/// (`machine-id(5)`).
 pub fn random_id128() -> Result<String, std::io::Error> {
     let mut bytes = [0u8; 16];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;

@@ -1,15 +1,15 @@
 //! The escape filter: a guest's output on the user's terminal.
 //!
-//! Control sequences in a guest's output could move the cursor over earlier lines, set the window title, or make the
-//! terminal send a reply that the user's shell would execute.
+//! Control sequences in a guest's output could move the cursor over earlier lines, set the window
+//! title, or make the terminal send a reply that the user's shell would execute.
 
 use super::write_all;
 use rustix::termios::isatty;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Where a guest's output goes. On a terminal control characters are shown as text (`^[`, `\x9b`), except
-/// newlines, tabs and colours; elsewhere bytes are copied unchanged.
+/// Where a guest's output goes. On a terminal control characters are shown as text (`^[`, `\x9b`),
+/// except newlines, tabs and colours; elsewhere bytes are copied unchanged.
 #[derive(Debug)]
 pub struct GuestOutput<'a> {
     output: BorrowedFd<'a>,
@@ -27,7 +27,8 @@ impl<'a> GuestOutput<'a> {
         Self { output, filter: None }
     }
 
-    /// Writes all of `bytes`, except an unfinished sequence at the end, which is kept until its rest comes.
+    /// Writes all of `bytes`, except an unfinished sequence at the end, which is kept until its
+    /// rest comes.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.filter {
             None => write_all(self.output, bytes),

@@ -49,7 +49,8 @@ pub fn refuse_directories() -> io::Result<()> {
     Ok(())
 }
 
-/// The slave of a pseudo-terminal, reached through its master and not by a name, which a guest could replace.
+/// The slave of a pseudo-terminal, reached through its master and not by a name, which a guest
+/// could replace.
 pub fn slave(master: &OwnedFd) -> io::Result<OwnedFd> {
     unlockpt(master)?;
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
@@ -59,7 +60,8 @@ pub fn slave(master: &OwnedFd) -> io::Result<OwnedFd> {
 /// `f_type` of devpts.
 const DEVPTS_MAGIC: i64 = 0x1cd1;
 
-/// Whether this is a pseudo-terminal's master (or /dev/ptmx, by which one is opened), and not a file that a guest has made.
+/// Whether this is a pseudo-terminal's master (or /dev/ptmx, by which one is opened), and not a
+/// file that a guest has made.
 pub(crate) fn is_master(fd: BorrowedFd<'_>) -> bool {
     let device =
         fstat(fd).map(|stat| (stat.st_mode & 0o170_000, major(stat.st_rdev), minor(stat.st_rdev)));

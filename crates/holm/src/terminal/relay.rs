@@ -39,9 +39,11 @@ struct State {
 }
 
 impl Relay<'_> {
-    /// Copies until the command has ended and everything it wrote was read, and restores the terminal.
+    /// Copies until the command has ended and everything it wrote was read, and restores the
+    /// terminal.
     ///
-    /// Each of `signals` is passed on to the command, except SIGWINCH, which resizes the pseudo-terminal.
+    /// Each of `signals` is passed on to the command, except SIGWINCH, which resizes the
+    /// pseudo-terminal.
     pub fn run(&self, signals: &Caught) -> io::Result<()> {
         fcntl_setfl(self.master, fcntl_getfl(self.master)? | OFlags::NONBLOCK)?;
         let raw = match self.input {
@@ -116,7 +118,8 @@ impl Relay<'_> {
 
     fn read_input(&self, state: &mut State) {
         let Some(input) = self.input else { return };
-        // Read only if that does not block: another process may have taken the input since the poll.
+        // Read only if that does not block: another process may have taken the input since the
+        // poll.
         if !ready(input) {
             return;
         }

@@ -1,7 +1,9 @@
-//! Assembling a guest around a process that holds its namespaces: its mounts and devices, its network.
+//! Assembling a guest around a process that holds its namespaces: its mounts and devices, its
+//! network.
 //!
-//! Nothing here clones init or waits for it. A start assembles around the init that it has cloned. A restore, which gets
-//! the namespaces of a guest from elsewhere, can do the same in a mount namespace that the host owns.
+//! Nothing here clones init or waits for it. A start assembles around the init that it has cloned.
+//! A restore, which gets the namespaces of a guest from elsewhere, can do the same in a mount
+//! namespace that the host owns.
 
 mod mounts;
 mod network;
@@ -44,8 +46,8 @@ pub fn namespaces_of(pidfd: BorrowedFd<'_>) -> Result<Namespaces> {
     })
 }
 
-/// Joins the namespaces of the process behind `pidfd` whose filesystems only a member can mount, and whose network only a
-/// member can configure.
+/// Joins the namespaces of the process behind `pidfd` whose filesystems only a member can mount,
+/// and whose network only a member can configure.
 pub fn join_namespaces(assembly: &Assembly<'_>, pidfd: BorrowedFd<'_>) -> Result<()> {
     let mut wanted = flags::NEWIPC | flags::NEWCGROUP;
     if net::has_own_namespace(assembly.net) {

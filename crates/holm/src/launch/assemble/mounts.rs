@@ -5,8 +5,8 @@ use crate::launch::Result;
 use crate::rootfs::{self, Mounts, Namespaces, Part};
 use crate::step;
 
-/// Makes the mounts that need none of the guest's namespaces to be joined, and injects the guest's files. The caller has
-/// assumed guest root's credentials.
+/// Makes the mounts that need none of the guest's namespaces to be joined, and injects the guest's
+/// files. The caller has assumed guest root's credentials.
 pub fn mount_host_side<'a>(
     assembly: &Assembly<'a>,
     namespaces: &'a Namespaces,
@@ -26,8 +26,8 @@ pub fn mount_host_side<'a>(
     Ok(mounts)
 }
 
-/// Makes the other mounts and pivots into the guest's root. The caller has joined the guest's namespaces and assumed guest
-/// root's credentials.
+/// Makes the other mounts and pivots into the guest's root. The caller has joined the guest's
+/// namespaces and assumed guest root's credentials.
 pub fn mount_joined(mut mounts: Mounts<'_>) -> Result<()> {
     mounts.make(Part::Sys)?;
     step::done("sys");

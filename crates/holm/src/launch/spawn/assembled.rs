@@ -76,13 +76,15 @@ fn clone_and_assemble(
     program: &Program,
 ) -> Result<(OwnedFd, ParentEnd)> {
     let guest_root = GuestRoot::assume(spec.assembly.ids.base)?;
-    // Init unshares its network namespace itself, which takes as long as all the mounts: the two go on side by side.
+    // Init unshares its network namespace itself, which takes as long as all the mounts: the two go
+    // on side by side.
     let wanted = flags::NEWUSER | flags::NEWPID | flags::NEWUTS | flags::NEWIPC;
     let (pid, pidfd) = match clone(wanted, Some(spec.cgroup.guest_fd()))
         .map_err(|error| Error::step("make the process of", "init", error))?
     {
         CloneResult::Child(child) => {
-            // With a copy of the parent end init would not see it close when the launcher is killed.
+            // With a copy of the parent end init would not see it close when the launcher is
+            // killed.
             drop(to_init);
             child::run(spec, &child, &to_launcher, program)
         }

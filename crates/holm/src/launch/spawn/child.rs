@@ -41,8 +41,8 @@ fn prepare(
     for tasks in spec.cgroup.v1_tasks() {
         rustix::io::write(tasks, b"0").map_err(at(Step::Cgroup))?;
     }
-    // Not by flags of the clone: the root of the cgroup namespace would be the launcher's cgroup, and the time namespace
-    // would belong to the host's user namespace.
+    // Not by flags of the clone: the root of the cgroup namespace would be the launcher's cgroup,
+    // and the time namespace would belong to the host's user namespace.
     sys::unshare(flags::NEWCGROUP | flags::NEWTIME).map_err(|error| (Step::Namespaces, error))?;
     let clocks = TimeNamespace::of_children().map_err(|error| (Step::Clocks, error))?;
     if net::has_own_namespace(spec.assembly.net) {

@@ -44,8 +44,8 @@ pub enum Stdio {
         /// that the console outlives a killed monitor. Minimal init does.
         init_keeps_master: bool,
     },
-    /// The launcher's standard streams, but each terminal is replaced by a pty of the guest's devpts: into a terminal of
-    /// the host the guest could inject input (TIOCSTI).
+    /// The launcher's standard streams, but each terminal is replaced by a pty of the guest's
+    /// devpts: into a terminal of the host the guest could inject input (TIOCSTI).
     Inherit(Terminals),
 }
 

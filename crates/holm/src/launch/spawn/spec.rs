@@ -16,8 +16,8 @@ pub struct Spec<'a> {
     pub rlimits: &'a BTreeMap<String, Rlimit>,
     /// Process 1.
     pub init: Init,
-    /// Writes init's process id into the run record before init is released, so that the record names it even if the
-    /// launcher is killed.
+    /// Writes init's process id into the run record before init is released, so that the record
+    /// names it even if the launcher is killed.
     pub record: &'a dyn Fn(i32) -> Result<(), String>,
 }
 
