@@ -18,9 +18,9 @@ pub fn describe(holms: &[Holm]) -> String {
     let kernel = read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let load = read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or_default().to_owned();
-    let cgroups = match holm::cgroup::Layout::probe() {
-        Ok(layout) if layout.is_pure_v2() => "v2".to_owned(),
-        Ok(_) => "hybrid (controllers on v1)".to_owned(),
+    let cgroups = match holm::cgroup::Layout::probe().and_then(|layout| layout.is_pure_v2()) {
+        Ok(true) => "v2".to_owned(),
+        Ok(false) => "hybrid (controllers on v1)".to_owned(),
         Err(e) => e.to_string(),
     };
     let version = |before: bool| {

@@ -13,6 +13,7 @@ mod mounts;
 mod namespaces;
 mod net;
 mod security;
+mod walk;
 
 use crate::options::Lane;
 use crate::test::Test;
@@ -32,6 +33,7 @@ pub fn all() -> Vec<Test> {
         monitor::tests(),
         accidents::tests(),
         completion::TESTS.to_vec(),
+        walk::tests(),
     ]
     .concat()
 }

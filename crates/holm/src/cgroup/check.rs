@@ -65,7 +65,7 @@ impl Limits {
         self.check()?;
         for setting in self.v1_wanted(layout)? {
             // On v1 the root cgroup has the same files as any other, except for pids.max.
-            let Some(root) = layout.v1(setting.controller) else { continue };
+            let Some(root) = layout.v1(setting.controller)? else { continue };
             if setting.controller != Controller::Pids
                 && access(root.join(setting.file), Access::EXISTS) == Err(Errno::NOENT)
             {
@@ -90,7 +90,7 @@ impl Limits {
     /// controller.
     pub(super) fn v1_wanted(&self, layout: &Layout) -> Result<Vec<Setting>> {
         for setting in self.v2() {
-            if setting.value.is_some() && layout.hierarchy_of(setting.controller).is_none() {
+            if setting.value.is_some() && layout.hierarchy_of(setting.controller)?.is_none() {
                 let name = setting.controller.name();
                 let why = format!(
                     "there is no {name} cgroup controller; the kernel was built without it or \

@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, openat, statfs};
+use rustix::io::Errno;
 
 use super::files::read_file;
 use super::{Error, Result};
@@ -65,12 +66,17 @@ impl Layout {
     pub fn probe() -> Result<Self> {
         // On pure v2, and on hybrid hosts with systemd or OpenRC.
         const USUAL: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-        let is_v2 =
-            |path: &str| rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type == CGROUP2_MAGIC);
-        let mut layout = match USUAL.into_iter().position(is_v2) {
-            Some(0) => Self::new(USUAL[0], OnceLock::from(V1::default())),
-            Some(other) => Self::new(USUAL[other], OnceLock::new()),
-            None => Self::parse(&mountinfo().map_err(|e| Error::io("read", MOUNTINFO, e))?)?,
+        let is_v2 = |path: &str| match statfs(path) {
+            Ok(found) => Ok(found.f_type == CGROUP2_MAGIC),
+            Err(Errno::NOENT) => Ok(false),
+            Err(e) => Err(Error::io("look at", path, e)),
+        };
+        let mut layout = if is_v2(USUAL[0])? {
+            Self::new(USUAL[0], OnceLock::from(V1::default()))
+        } else if is_v2(USUAL[1])? {
+            Self::new(USUAL[1], OnceLock::new())
+        } else {
+            Self::parse(&mountinfo().map_err(|e| Error::io("read", MOUNTINFO, e))?)?
         };
         layout.read_controllers()?;
         Ok(layout)
@@ -114,13 +120,13 @@ impl Layout {
     }
 
     /// Whether all controllers are on the v2 hierarchy.
-    pub fn is_pure_v2(&self) -> bool {
-        !self.v1_hierarchies().any
+    pub fn is_pure_v2(&self) -> Result<bool> {
+        Ok(!self.v1_hierarchies()?.any)
     }
 
     /// The mount point of the hierarchy that has this controller; `None` if no hierarchy has it.
-    pub fn hierarchy_of(&self, controller: Controller) -> Option<&Path> {
-        if self.on_v2(controller) { Some(&self.v2) } else { self.v1(controller) }
+    pub fn hierarchy_of(&self, controller: Controller) -> Result<Option<&Path>> {
+        if self.on_v2(controller) { Ok(Some(&self.v2)) } else { self.v1(controller) }
     }
 
     /// Where the v2 hierarchy is mounted.
@@ -128,30 +134,32 @@ impl Layout {
         &self.v2
     }
 
-    fn v1_hierarchies(&self) -> &V1 {
-        // If the list of mounts cannot be read, limits on v1 fail with the error that there is no
-        // controller.
-        self.v1.get_or_init(|| mountinfo().map(|text| V1::parse(&text)).unwrap_or_default())
+    /// An unreadable list of mounts is an error: a command that saw no hierarchies would enter a
+    /// guest past its limits.
+    fn v1_hierarchies(&self) -> Result<&V1> {
+        if let Some(v1) = self.v1.get() {
+            return Ok(v1);
+        }
+        let text = mountinfo().map_err(|e| Error::io("read", MOUNTINFO, e))?;
+        Ok(self.v1.get_or_init(|| V1::parse(&text)))
     }
 
-    pub(super) fn on_v2(&self, controller: Controller) -> bool {
+    /// Whether a controller is on the v2 hierarchy.
+    pub fn on_v2(&self, controller: Controller) -> bool {
         self.v2_has.contains(&controller)
     }
 
-    pub(super) fn v1(&self, controller: Controller) -> Option<&Path> {
-        self.v1_hierarchies()
-            .has
-            .iter()
-            .find(|(known, _)| *known == controller)
-            .map(|(_, path)| path.as_path())
+    pub(super) fn v1(&self, controller: Controller) -> Result<Option<&Path>> {
+        let mut has = self.v1_hierarchies()?.has.iter();
+        Ok(has.find(|(known, _)| *known == controller).map(|(_, path)| path.as_path()))
     }
 
     /// The mount points of the v1 hierarchies. Controllers that share one are adjacent.
-    pub(super) fn v1_roots(&self) -> Vec<&Path> {
+    pub(super) fn v1_roots(&self) -> Result<Vec<&Path>> {
         let mut roots: Vec<&Path> =
-            self.v1_hierarchies().has.iter().map(|(_, path)| path.as_path()).collect();
+            self.v1_hierarchies()?.has.iter().map(|(_, path)| path.as_path()).collect();
         roots.dedup();
-        roots
+        Ok(roots)
     }
 
     /// The controllers on v2 that are enabled for all guests. cpuset is enabled by the first guest

@@ -69,7 +69,7 @@ impl PoolCgroup {
 
     /// Removes it from every hierarchy. It must not have any guests.
     pub fn remove(&self) -> Result<()> {
-        for root in std::iter::once(self.layout.v2_root()).chain(self.layout.v1_roots()) {
+        for root in std::iter::once(self.layout.v2_root()).chain(self.layout.v1_roots()?) {
             walk::remove_empty(root, &format!("{}/{MONITOR}", self.name))?;
             walk::remove_empty(root, &self.name)?;
         }

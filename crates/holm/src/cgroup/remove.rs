@@ -17,28 +17,36 @@ const TRIES: u32 = 5;
 impl GuestCgroup {
     /// Removes the guest's cgroups in every hierarchy, and those that it has made itself. An error
     /// if processes are left: call `kill` first.
+    ///
+    /// `<pool>/NAME` on v2 goes last: as long as it is there, the next command finds it and goes on
+    /// where this one was killed.
     pub fn remove(self) -> Result<()> {
-        self.remove_v2()?;
-        if self.only_v2 {
-            return Ok(());
-        }
-        for root in self.layout().v1_roots() {
-            walk::remove_empty(root, &self.path)?;
-        }
-        Ok(())
-    }
-
-    fn remove_v2(&self) -> Result<()> {
         let root = self.layout().open_v2()?;
         for _ in 0..TRIES {
-            // Most guests leave nothing below `guest`, so this usually succeeds.
-            let removed = unlinkat(&self.dir, GUEST, AtFlags::REMOVEDIR)
-                .or_else(|e| if e == Errno::NOENT { Ok(()) } else { Err(e) })
-                .and_then(|()| unlinkat(&root, &*self.path, AtFlags::REMOVEDIR));
-            match removed {
+            self.remove_inner()?;
+            if !self.only_v2 {
+                for root in self.layout().v1_roots()? {
+                    walk::remove_empty(root, &self.path)?;
+                }
+            }
+            match unlinkat(&root, &*self.path, AtFlags::REMOVEDIR) {
                 Ok(()) | Err(Errno::NOENT) => return Ok(()),
+                // Another command that looked at the guest has made the inner one again.
                 Err(Errno::BUSY | Errno::NOTEMPTY) => {}
                 Err(e) => return Err(self.io("remove cgroup", "", e)),
+            }
+        }
+        Err(self.io("remove cgroup", "", Errno::BUSY))
+    }
+
+    /// Removes everything below `<pool>/NAME` on v2.
+    fn remove_inner(&self) -> Result<()> {
+        for _ in 0..TRIES {
+            // Most guests leave nothing below `guest`, so this usually succeeds.
+            match unlinkat(&self.dir, GUEST, AtFlags::REMOVEDIR) {
+                Ok(()) | Err(Errno::NOENT) => return Ok(()),
+                Err(Errno::BUSY | Errno::NOTEMPTY) => {}
+                Err(e) => return Err(self.io("remove cgroup", GUEST, e)),
             }
             self.wait_empty(END).map_err(|e| match e {
                 Error::Timeout { path, pids } => Error::Populated { path, pids },
@@ -49,6 +57,6 @@ impl GuestCgroup {
                 Err(e) => return Err(self.io("remove the guest's own cgroups in", "", e)),
             }
         }
-        Err(self.io("remove cgroup", "", Errno::BUSY))
+        Err(self.io("remove cgroup", GUEST, Errno::BUSY))
     }
 }

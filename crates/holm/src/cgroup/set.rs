@@ -41,14 +41,10 @@ impl GuestCgroup {
                 self.check_written(setting, write_setting(&self.dir, setting))?;
             }
         }
-        if self.layout().v1_roots().is_empty() {
-            return Ok(());
-        }
         let settings = limits.v1();
-        for root in self.layout().v1_roots() {
-            let here: Vec<&Setting> =
-                settings.iter().filter(|setting| self.on_v1_root(setting, root)).collect();
-            let needed = wanted.iter().any(|setting| self.on_v1_root(setting, root));
+        for root in self.layout().v1_roots()? {
+            let here = self.layout().v1_settings_at(root, &settings)?;
+            let needed = !self.layout().v1_settings_at(root, &wanted)?.is_empty();
             self.set_v1(root, &here, needed, limits.memory)?;
         }
         Ok(())
@@ -78,11 +74,6 @@ impl GuestCgroup {
         }
     }
 
-    fn on_v1_root(&self, setting: &Setting, root: &Path) -> bool {
-        !self.layout().on_v2(setting.controller)
-            && self.layout().v1(setting.controller) == Some(root)
-    }
-
     /// Sets the limits of one v1 hierarchy. Moves the guest there if it was not in it.
     fn set_v1(
         &self,
@@ -95,7 +86,7 @@ impl GuestCgroup {
             Ok(dir) => dir,
             Err(Errno::NOENT) if needed => {
                 if let (Some(memory), true) =
-                    (memory, self.layout().v1(Controller::Memory) == Some(root))
+                    (memory, self.layout().v1(Controller::Memory)? == Some(root))
                 {
                     self.check_uncharged(memory)?;
                 }

@@ -87,7 +87,7 @@ impl GuestCgroup {
 
     /// `<pool>/NAME` in the hierarchy that has a controller, if it exists there.
     fn controller_dir(&self, controller: Controller) -> Result<ControllerDir> {
-        let dir = match self.layout().v1(controller) {
+        let dir = match self.layout().v1(controller)? {
             _ if self.layout().on_v2(controller) => open_dir(&self.dir, "."),
             Some(root) => open_dir(open_root(root)?, &self.path),
             None => Err(Errno::NOENT),

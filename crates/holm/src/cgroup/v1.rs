@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use super::check::limit_error;
 use super::files::{DIR_MODE, make, open_dir, read_file, write_file};
 use super::guest::GuestCgroup;
-use super::layout::open_root;
-use super::limits::Limits;
+use super::layout::{Layout, open_root};
+use super::limits::{Limits, Setting};
 use super::pool::PoolCgroup;
 use super::{Error, Result, walk};
 
@@ -21,11 +21,8 @@ pub(super) fn make_v1(pool: &PoolCgroup, path: &str, limits: &Limits) -> Result<
     if settings.is_empty() {
         return Ok(tasks);
     }
-    for root in pool.layout().v1_roots() {
-        let here: Vec<_> = settings
-            .iter()
-            .filter(|setting| pool.layout().v1(setting.controller) == Some(root))
-            .collect();
+    for root in pool.layout().v1_roots()? {
+        let here = pool.layout().v1_settings_at(root, &settings)?;
         if here.is_empty() {
             continue;
         }
@@ -41,6 +38,23 @@ pub(super) fn make_v1(pool: &PoolCgroup, path: &str, limits: &Limits) -> Result<
         })?);
     }
     Ok(tasks)
+}
+
+impl Layout {
+    /// Those of the settings whose controllers are in one v1 hierarchy, and not on v2.
+    pub(super) fn v1_settings_at<'a>(
+        &self,
+        root: &Path,
+        settings: &'a [Setting],
+    ) -> Result<Vec<&'a Setting>> {
+        let mut here = Vec::new();
+        for setting in settings.iter().filter(|setting| !self.on_v2(setting.controller)) {
+            if self.v1(setting.controller)? == Some(root) {
+                here.push(setting);
+            }
+        }
+        Ok(here)
+    }
 }
 
 /// Makes `<pool>/NAME` in one v1 hierarchy, replacing an empty one. A cpuset gets the CPUs and
@@ -82,7 +96,7 @@ impl GuestCgroup {
     /// enter it.
     pub fn open_v1_tasks(&self) -> Result<Vec<OwnedFd>> {
         let mut tasks = Vec::new();
-        for root in self.layout().v1_roots() {
+        for root in self.layout().v1_roots()? {
             let path = root.join(&self.path).join("tasks");
             match openat(CWD, &path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
                 Ok(file) => tasks.push(file),

@@ -23,7 +23,7 @@ pub fn spawn(
     streams: Streams,
 ) -> Result<(OwnedFd, Option<OwnedFd>)> {
     let gone = || Error::step("find init of", "the guest", rustix::io::Errno::SRCH);
-    let init = record.init().ok_or_else(gone)?;
+    let init = record.init()?.ok_or_else(gone)?;
     let (parent_end, child_end) = channel()?;
     let tasks = cgroup.open_v1_tasks()?;
     let mut joined =

@@ -2,12 +2,14 @@
 
 mod code;
 mod details;
+mod gone;
 
 use std::io;
 use std::path::Path;
 
 pub use code::Code;
 pub use details::{Coded, Details};
+pub(crate) use gone::{is_there, unless_gone};
 
 /// Something that the kernel refused.
 #[derive(Debug, thiserror::Error)]

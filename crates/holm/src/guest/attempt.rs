@@ -108,8 +108,8 @@ impl<'a> Attempt<'a> {
     }
 
     fn record(&self, init: i32, monitor: i32) -> Result<()> {
-        let identity = |pid| (pid, process::inode(pid));
-        let record = self.decision.record(identity(init), identity(monitor));
+        let identity = |pid| process::inode(pid).map(|inode| (pid, inode));
+        let record = self.decision.record(identity(init)?, identity(monitor)?);
         write_record(&self.cgroup, self.decision.guest.name(), &record)
     }
 }

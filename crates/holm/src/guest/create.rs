@@ -19,7 +19,7 @@ pub fn create(guest: &Guest<'_>, text: &str) -> Result<()> {
     let (pool, name) = (guest.pool(), guest.name());
     let config = config::parse(text, "guest.toml")?;
     limits(&config).check_host(pool.cgroup()?.layout())?;
-    if guest.dir().exists() {
+    if guest.has_dir()? {
         return Err(Error::Exists(name.clone()));
     }
     check_filesystem(pool)?;
@@ -55,7 +55,7 @@ fn fill(new: &Path, text: &str) -> Result<()> {
         .create(new)
         .and_then(|()| fs::set_permissions(new, fs::Permissions::from_mode(0o700)))
         .map_err(|error| Error::io("make the directory", new, error))?;
-    Layer::create_empty(new).map_err(Error::Failed)?;
+    Layer::create_empty(new)?;
     fs::write(new.join(NEW), "").map_err(|error| Error::io("write", new, error))?;
     pool::write(&new.join("guest.toml"), text)?;
     fs::File::open(new)

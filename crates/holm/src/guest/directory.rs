@@ -13,6 +13,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
 use crate::config::{self, Config};
+use crate::failed::unless_gone;
 use crate::pool;
 use crate::record::LastRun;
 
@@ -30,9 +31,11 @@ impl Guest<'_> {
         Ok((text, config))
     }
 
-    /// Its last run; `None` if no run has ended yet.
-    pub(super) fn last_run(&self) -> Option<LastRun> {
-        serde_json::from_str(&fs::read_to_string(self.dir().join("last")).ok()?).ok()
+    /// Its last run; `None` if no run has ended yet, or if it was recorded by a version of Holm
+    /// that wrote it otherwise.
+    pub(super) fn last_run(&self) -> Result<Option<LastRun>> {
+        let text = read(&self.dir().join("last"))?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
     /// The end note, which is removed once the last run has been recorded.
@@ -42,9 +45,9 @@ impl Guest<'_> {
 
     /// How init ended according to the end note, if that is about this run. A monitor writes the
     /// note without locking the guest, so it may be an older one.
-    pub(super) fn end_note(&self, run: u64) -> Option<String> {
-        let note = Note::parse(&fs::read_to_string(self.end_note_path()).ok()?)?;
-        (note.run == run).then(|| note.ended.to_string())
+    pub(super) fn end_note(&self, run: u64) -> Result<Option<String>> {
+        let note = read(&self.end_note_path())?.and_then(|text| Note::parse(&text));
+        Ok(note.filter(|note| note.run == run).map(|note| note.ended.to_string()))
     }
 }
 
@@ -62,7 +65,7 @@ impl LockedGuest<'_> {
 
     /// Cancels the pending restart. Returns whether there was one.
     pub(super) fn cancel_restart(&self) -> Result<bool> {
-        match self.last_run() {
+        match self.last_run()? {
             Some(last) if last.pending.is_some() => {
                 self.write_last_run(&LastRun { pending: None, ..last })?;
                 Ok(true)
@@ -70,6 +73,11 @@ impl LockedGuest<'_> {
             _ => Ok(false),
         }
     }
+}
+
+/// The text of a file, if it is there.
+fn read(path: &Path) -> Result<Option<String>> {
+    unless_gone(fs::read_to_string(path)).map_err(|error| Error::io("read", path, error))
 }
 
 /// Moves a directory to a path that must not exist.

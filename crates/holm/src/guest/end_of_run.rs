@@ -5,6 +5,7 @@ use super::handle::{Guest, LockedGuest};
 use super::reconcile::clean_up_with;
 use super::restart::{start_again, wait_before_restart};
 use super::running::{RunningGuest, read_record};
+use crate::failed::in_one_line;
 use crate::process::{self, own_pid};
 use crate::record::{LastRun, PendingRestart, now};
 use crate::step;
@@ -16,17 +17,21 @@ use crate::step;
 pub fn end_of_run(guest: &Guest<'_>, ended: Ended) -> Result<()> {
     let locked = guest.lock()?;
     step::done("ended-lock");
-    let policy = guest.config().ok().map(|(_, config)| config.restart);
+    let (policy, failure) = match guest.config() {
+        Ok((_, config)) => (Some(config.restart), None),
+        Err(error) => (None, Some(in_one_line(&error))),
+    };
+    let own_inode = process::inode(own_pid())?;
     let mut wait = None;
     let note = |last: LastRun| {
         wait = policy.and_then(|policy| wait_before_restart(&last, ended, policy));
         let pending = wait.map(|wait| PendingRestart {
             at: now() + wait.as_secs(),
             monitor_pid: own_pid(),
-            monitor_inode: process::inode(own_pid()),
+            monitor_inode: own_inode,
         });
         let restarts = if wait.is_some() { last.restarts + 1 } else { 0 };
-        LastRun { ended: ended.to_string(), restarts, pending, ..last }
+        LastRun { ended: ended.to_string(), restarts, pending, failure, ..last }
     };
     record_own_end(&locked, note)?;
     drop(locked);
@@ -48,14 +53,15 @@ pub(super) fn record_own_end(
     guest: &LockedGuest<'_>,
     note: impl FnOnce(LastRun) -> LastRun,
 ) -> Result<()> {
-    let own = |pid, inode| pid == own_pid() && inode == process::inode(pid);
+    let own_inode = process::inode(own_pid())?;
+    let own = |pid, inode| pid == own_pid() && inode == own_inode;
     if let Some(cgroup) = guest.cgroup()?
         && let Some(record) = read_record(&cgroup, guest.name())?
         && own(record.monitor_pid, record.monitor_inode)
     {
         return clean_up_with(guest, RunningGuest { cgroup, record }, note);
     }
-    match guest.last_run() {
+    match guest.last_run()? {
         Some(last)
             if last.pending.as_ref().is_some_and(|it| own(it.monitor_pid, it.monitor_inode)) =>
         {

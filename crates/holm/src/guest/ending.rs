@@ -41,8 +41,8 @@ impl<'a> Ending<'a> {
             Target::Persistent(_, None) => return Err(Error::NotRunning(guest.name().clone())),
             Target::Ephemeral(running) => (None, running),
         };
-        let monitor = running.record.monitor();
-        if let Some(init) = running.record.init() {
+        let monitor = running.record.monitor()?;
+        if let Some(init) = running.record.init()? {
             return Ok(Some(Self { guest, running, init, monitor }));
         }
         // It has just ended.

@@ -134,7 +134,7 @@ pub enum Error {
     },
     /// The kernel refused something.
     #[error(transparent)]
-    Failed(Failed),
+    Failed(#[from] Failed),
 }
 
 impl Error {

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use super::error::{Error, Result};
 use crate::cgroup::GuestCgroup;
+use crate::failed::is_there;
 use crate::pool::{self, Lock, Name, Pool};
 
 /// A handle of a guest, which may or may not exist or run.
@@ -39,8 +40,8 @@ impl<'a> Guest<'a> {
     }
 
     /// Whether it has a directory: an ephemeral guest has none.
-    pub(super) fn has_dir(&self) -> bool {
-        self.dir().is_dir()
+    pub(super) fn has_dir(&self) -> Result<bool> {
+        Ok(is_there(&self.dir())?)
     }
 
     /// Its cgroup; a guest without one does not run.

@@ -9,10 +9,10 @@ impl LockedGuest<'_> {
     /// `rename` was killed.
     pub(super) fn ids(&self, nesting: bool) -> Result<Ids> {
         let (pool, name, dir) = (self.pool(), self.name(), self.dir());
-        let recorded = pool.recorded_ids(&dir);
+        let recorded = pool.recorded_ids(&dir)?;
         if let Some(ids) = recorded
             && nesting == (ids.count > RANGE)
-            && pool.owns_ids(name, ids)
+            && pool.owns_ids(name, ids)?
         {
             return Ok(ids);
         }

@@ -2,6 +2,7 @@ use std::fs;
 
 use super::error::{Error, Result};
 use super::handle::Guest;
+use crate::failed::{is_there, unless_gone};
 use crate::pool;
 use crate::system;
 
@@ -19,9 +20,10 @@ pub(super) fn machine_id(guest: &Guest<'_>, is_persistent: bool) -> Result<(Stri
         return Ok((fresh()?, true));
     }
     let path = guest.dir().join("machine-id");
-    let is_first = guest.dir().join(NEW).exists();
-    match fs::read_to_string(&path) {
-        Ok(id) if id.trim().len() == 32 => Ok((id.trim().to_owned(), is_first)),
+    let is_first = is_there(&guest.dir().join(NEW))?;
+    let stored = unless_gone(fs::read_to_string(&path));
+    match stored.map_err(|error| Error::io("read", &path, error))? {
+        Some(id) if id.trim().len() == 32 => Ok((id.trim().to_owned(), is_first)),
         _ => {
             let id = fresh()?;
             pool::write(&path, &format!("{id}\n"))?;

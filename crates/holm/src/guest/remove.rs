@@ -1,4 +1,4 @@
-use std::fs;
+use std::{fs, io};
 
 use super::directory::move_to;
 use super::error::{Error, Result};
@@ -10,13 +10,16 @@ use crate::pool;
 pub fn remove(guest: &Guest<'_>) -> Result<()> {
     let (pool, name) = (guest.pool(), guest.name());
     let locked = guest.lock()?;
-    // A broken guest.toml does not protect the guest: removing it is one way to be rid of the
-    // error.
-    if guest.config().is_ok_and(|(_, config)| config.protect) {
-        return Err(Error::Protected(name.clone()));
+    match guest.config() {
+        Ok((_, config)) if config.protect => return Err(Error::Protected(name.clone())),
+        // A guest.toml that is broken or gone does not protect the guest: removing it is one way to
+        // be rid of the error.
+        Ok(_) | Err(Error::Config(_)) => {}
+        Err(Error::Failed(failed)) if failed.source.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
     require_stopped(&locked, ", or use `holm rm --force`")?;
-    let ids = pool.recorded_ids(&guest.dir());
+    let ids = pool.recorded_ids(&guest.dir())?;
     let trash = pool.root().join("tmp").join(format!("rm-{name}-{}", std::process::id()));
     pool.make_tmp()?;
     move_to(&guest.dir(), &trash)?;

@@ -14,11 +14,11 @@ pub fn rename(guest: &Guest<'_>, name: &Name) -> Result<()> {
     let locked = guest.lock()?;
     require_stopped(&locked, "")?;
     let _bases = store::pin_all(pool)?;
-    if new.dir().exists() {
+    if new.has_dir()? {
         return Err(Error::Exists(name.clone()));
     }
     // First, because a sweep would release ids whose owner does not exist, though not at once.
-    let ids = pool.recorded_ids(&guest.dir());
+    let ids = pool.recorded_ids(&guest.dir())?;
     if let Some(ids) = ids {
         pool.transfer_ids(ids, old, name)?;
     }

@@ -8,8 +8,8 @@ pub(super) fn require_stopped(guest: &LockedGuest<'_>, hint: &'static str) -> Re
     if reconcile(guest)?.is_some() {
         return Err(Error::Running { name, hint });
     }
-    match guest.last_run().and_then(|last| last.pending) {
-        Some(pending) if pending.has_monitor() => Err(Error::Restarting { name, hint }),
+    match guest.last_run()?.and_then(|last| last.pending) {
+        Some(pending) if pending.has_monitor()? => Err(Error::Restarting { name, hint }),
         _ => Ok(()),
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn wait_before_restart(
 /// guest.
 pub(super) fn start_again(guest: &Guest<'_>) -> Result<()> {
     let locked = guest.lock()?;
-    let pending = locked.last_run().and_then(|last| last.pending);
+    let pending = locked.last_run()?.and_then(|last| last.pending);
     if pending.is_none_or(|pending| pending.monitor_pid != own_pid())
         || reconcile(&locked)?.is_some()
     {
@@ -47,7 +47,7 @@ pub(super) fn start_again(guest: &Guest<'_>) -> Result<()> {
     }
     let Err(error) = start::begin(&locked).and_then(start::become_monitor);
     // Recorded for `status`: this process has no output that anybody reads.
-    if let Some(last) = locked.last_run() {
+    if let Some(last) = locked.last_run()? {
         let failure = Some(in_one_line(&error));
         locked.write_last_run(&LastRun { pending: None, failure, ..last })?;
     }

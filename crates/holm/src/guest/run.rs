@@ -26,7 +26,7 @@ use crate::terminal::{self, Terminals};
 /// calling process must have a single thread.
 pub fn run(guest: &Guest<'_>, config: Config) -> Result<Ended> {
     let pool = guest.pool();
-    if guest.dir().exists() {
+    if guest.has_dir()? {
         return Err(Error::Exists(guest.name().clone()));
     }
     check_filesystem(pool)?;

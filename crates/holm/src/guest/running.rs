@@ -28,7 +28,7 @@ pub fn running(guest: &Guest<'_>) -> Result<RunningGuest> {
     {
         return Ok(RunningGuest { cgroup, record });
     }
-    if guest.has_dir() {
+    if guest.has_dir()? {
         return Err(Error::NotRunning(guest.name().clone()));
     }
     Err(guest.missing()?)

@@ -11,7 +11,7 @@ use crate::config::Signal;
 pub fn signal(guest: &Guest<'_>, signal: Signal) -> Result<()> {
     let target = Target::of(guest)?;
     let name = guest.name();
-    let init = target.running(guest)?.record.init();
+    let init = target.running(guest)?.record.init()?;
     let init = init.ok_or_else(|| Error::NotRunning(name.clone()))?;
     holm_sys::signal::send(init.as_fd(), signal.0)
         .map_err(|error| Error::io("send a signal to", format!("the init of {name}"), error))

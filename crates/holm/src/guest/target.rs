@@ -23,10 +23,13 @@ impl<'a> Target<'a> {
                 Ok(Self::Persistent(locked, running))
             }
             Err(missing @ Error::Pool(pool::Error::NoGuest { .. })) => match running(guest) {
-                Ok(found) if found.record.ephemeral && found.record.has_monitor() => {
+                Ok(found) if found.record.ephemeral && found.record.has_monitor()? => {
                     Ok(Self::Ephemeral(found))
                 }
-                _ => Err(missing),
+                Ok(_) | Err(Error::NotRunning(_) | Error::Pool(pool::Error::NoGuest { .. })) => {
+                    Err(missing)
+                }
+                Err(error) => Err(error),
             },
             Err(error) => Err(error),
         }

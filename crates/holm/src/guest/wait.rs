@@ -12,7 +12,7 @@ use crate::record::{LastRun, now};
 pub fn wait(guest: &Guest<'_>, timeout: Option<Duration>) -> Result<LastRun> {
     let name = guest.name();
     if let Some(running) = Target::of(guest)?.unlock() {
-        let (init, monitor) = (running.record.init(), running.record.monitor());
+        let (init, monitor) = (running.record.init()?, running.record.monitor()?);
         let timeout = timeout.unwrap_or(Duration::MAX);
         if let Some(init) = init
             && !ended_within(&init, timeout)?
@@ -26,5 +26,5 @@ pub fn wait(guest: &Guest<'_>, timeout: Option<Duration>) -> Result<LastRun> {
             return Ok(LastRun { ended: "unknown".to_owned(), at: now(), ..LastRun::default() });
         }
     }
-    guest.last_run().ok_or_else(|| Error::NotRunning(name.clone()))
+    guest.last_run()?.ok_or_else(|| Error::NotRunning(name.clone()))
 }

@@ -51,9 +51,12 @@ pub enum Error {
         /// How many are taken.
         count: usize,
     },
+    /// The cgroups of guests.
+    #[error(transparent)]
+    Cgroup(#[from] crate::cgroup::Error),
     /// The kernel refused something.
     #[error(transparent)]
-    Failed(Failed),
+    Failed(#[from] Failed),
 }
 
 impl Error {
@@ -96,6 +99,7 @@ impl Coded for Error {
                 .remedy("try again when it has ended"),
             Self::NoIds { .. } => Details::new(Code::IdsExhausted)
                 .remedy("remove a guest, or put new ones into another root (--root)"),
+            Self::Cgroup(error) => error.details(),
             Self::Failed(failed) => failed.details(),
         }
     }

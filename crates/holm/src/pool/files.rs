@@ -42,9 +42,12 @@ pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
 
 /// The names in a directory, sorted, without those that are no valid [`Name`].
 pub(super) fn names_in(directory: &Path) -> Result<Vec<Name>> {
-    let entries = fs::read_dir(directory).map_err(|error| Error::io("list", directory, error))?;
-    let mut names: Vec<Name> =
-        entries.filter_map(|entry| Name::new(entry.ok()?.file_name().to_str()?).ok()).collect();
+    let fail = |error| Error::io("list", directory, error);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        names.extend(entry.file_name().to_str().and_then(|name| Name::new(name).ok()));
+    }
     names.sort();
     Ok(names)
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::error::{Error, Result};
 use super::name::Name;
 use super::root::Pool;
+use crate::failed::unless_gone;
 use crate::record::{Ids, NESTED_RANGES, RANGE};
 
 /// The largest context id; the smallest is 1. The context id is the number of the guest's range in
@@ -63,33 +64,56 @@ impl Pool {
     /// now.
     pub fn release_ids(&self, owner: &Name, ids: Ids, kept: Option<Ids>) {
         let kept = kept.map_or(0..0, |kept| kept.contexts());
-        for id in ids.contexts().filter(|id| !kept.contains(id) && self.owns(owner, *id)) {
+        let released = ids.contexts().filter(|id| !kept.contains(id));
+        // What cannot be read stays allocated.
+        for id in released.filter(|id| self.owns(owner, *id).unwrap_or(false)) {
             drop(fs::remove_file(self.id_link(id)));
         }
     }
 
     /// Whether all these ids are allocated to `owner`. The ids in a guest's file `id` may belong to
     /// another guest by now, because a command that writes it can be killed at any point.
-    pub fn owns_ids(&self, owner: &Name, ids: Ids) -> bool {
-        ids.contexts().all(|id| self.owns(owner, id))
+    pub fn owns_ids(&self, owner: &Name, ids: Ids) -> Result<bool> {
+        for id in ids.contexts() {
+            if !self.owns(owner, id)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
-    fn owns(&self, owner: &Name, context: u32) -> bool {
-        let link = fs::read_link(self.id_link(context));
-        link.is_ok_and(|link| link.file_name().is_some_and(|name| name == owner.as_str()))
+    fn owns(&self, owner: &Name, context: u32) -> Result<bool> {
+        let link = self.owner_link(context)?;
+        Ok(link.is_some_and(|link| link.file_name().is_some_and(|name| name == owner.as_str())))
     }
 
-    /// The ids in the file `id` of a guest's directory.
-    pub fn recorded_ids(&self, directory: &Path) -> Option<Ids> {
-        let text = fs::read_to_string(directory.join("id")).ok()?;
-        let (context, count) = text.trim().split_once(' ')?;
-        let nesting = count.parse::<u32>().ok()? > RANGE;
-        Some(Ids::new(self.instance(), context.parse().ok()?, nesting))
+    /// Where the link of a context id leads, if it is allocated.
+    fn owner_link(&self, context: u32) -> Result<Option<PathBuf>> {
+        let link = self.id_link(context);
+        unless_gone(fs::read_link(&link)).map_err(|error| Error::io("read the link", &link, error))
+    }
+
+    /// The ids in the file `id` of a guest's directory; `None` if it has none yet.
+    pub fn recorded_ids(&self, directory: &Path) -> Result<Option<Ids>> {
+        let path = directory.join("id");
+        let text = unless_gone(fs::read_to_string(&path));
+        let Some(text) = text.map_err(|error| Error::io("read", &path, error))? else {
+            return Ok(None);
+        };
+        let parsed = || {
+            let (context, count) = text.trim().split_once(' ')?;
+            let nesting = count.parse::<u32>().ok()? > RANGE;
+            Some(Ids::new(self.instance(), context.parse().ok()?, nesting))
+        };
+        Ok(parsed())
     }
 
     /// Transfers a guest's ids to `owner`, its new name.
     pub fn transfer_ids(&self, ids: Ids, guest: &Name, owner: &Name) -> Result<()> {
-        for id in ids.contexts().filter(|id| self.owns(guest, *id)) {
+        for id in ids.contexts() {
+            if !self.owns(guest, id)? {
+                continue;
+            }
             let (link, new) = (self.id_link(id), self.root().join("ids").join(format!(".{id}")));
             drop(fs::remove_file(&new));
             symlink(format!("../guests/{owner}"), &new)
@@ -104,13 +128,19 @@ impl Pool {
         let directory = self.root().join("ids");
         let entries =
             fs::read_dir(&directory).map_err(|error| Error::io("list", &directory, error))?;
-        let taken = entries.filter_map(|entry| {
-            let entry = entry.ok()?;
-            let owner = fs::read_link(entry.path()).ok()?;
-            let owner = Name::new(owner.file_name()?.to_str()?).ok()?;
-            Some((entry.file_name().to_str()?.parse().ok()?, owner))
-        });
-        Ok(taken.collect())
+        let mut taken = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| Error::io("list", &directory, error))?;
+            let Some(context) = entry.file_name().to_str().and_then(|name| name.parse().ok())
+            else {
+                continue;
+            };
+            // It may have been released since.
+            let Some(owner) = self.owner_link(context)? else { continue };
+            let owner = owner.file_name().and_then(|name| Name::new(name.to_str()?).ok());
+            taken.extend(owner.map(|owner| (context, owner)));
+        }
+        Ok(taken)
     }
 
     /// Releases an id whose guest does not exist, unless it was allocated in the last `seconds`: a

@@ -1,11 +1,12 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::{Error, Result};
 use super::files::write;
 use super::lock::Lock;
-use crate::cgroup::{GuestCgroup, Layout, PoolCgroup};
+use crate::cgroup::{self, GuestCgroup, Layout, PoolCgroup};
+use crate::failed::{is_there, unless_gone};
 
 /// The root that is used if neither `--root` nor `HOLM_ROOT` is given.
 pub const DEFAULT_ROOT: &str = "/var/lib/holm";
@@ -30,10 +31,11 @@ const NUMBER_FILE: &str = "instance";
 /// same one after a reboot of the host, unless another root has taken it since.
 pub fn allocate(root: &Path) -> Result<u8> {
     let instances = Path::new(RUN).join("instances");
-    let is_own = |number: &u8| {
-        fs::read_link(instances.join(number.to_string())).is_ok_and(|target| target == root)
-    };
-    if let Some(number) = stored(root).filter(is_own) {
+    let is_own =
+        |number: u8| Ok::<_, Error>(holder(&instances, number)?.is_some_and(|it| it == root));
+    if let Some(number) = stored(root)?
+        && is_own(number)?
+    {
         return Ok(number);
     }
     fs::DirBuilder::new()
@@ -43,16 +45,20 @@ pub fn allocate(root: &Path) -> Result<u8> {
         .map_err(|error| Error::io("make the directory", &instances, error))?;
     let _lock = Lock::directory(&instances)?;
     // Read again under the lock: another command may have released or changed it.
-    let known = stored(root);
-    if let Some(number) = known.filter(is_own) {
+    let known = stored(root)?;
+    if let Some(number) = known
+        && is_own(number)?
+    {
         return Ok(number);
     }
     let first = known.or((root == Path::new(DEFAULT_ROOT)).then_some(1));
     for number in first.into_iter().chain((1..=MAX_INSTANCE).rev()) {
         let link = instances.join(number.to_string());
-        let taken =
-            fs::read_link(&link).is_ok_and(|other| other != root && other.join("stage").is_dir());
-        if taken || (known != Some(number) && has_guests(number)) {
+        let taken = match holder(&instances, number)? {
+            Some(other) if other != root => is_there(&other.join("stage"))?,
+            _ => false,
+        };
+        if taken || (known != Some(number) && has_guests(number)?) {
             continue;
         }
         let _ = fs::remove_file(&link);
@@ -93,25 +99,42 @@ fn other_cgroup(instance: u8) -> String {
     format!("{DEFAULT_CGROUP}-{instance}")
 }
 
+/// The root that holds a number.
+fn holder(instances: &Path, number: u8) -> Result<Option<PathBuf>> {
+    let link = instances.join(number.to_string());
+    unless_gone(fs::read_link(&link)).map_err(|error| Error::io("read the link", &link, error))
+}
+
 /// The number stored in a root.
-fn stored(root: &Path) -> Option<u8> {
-    fs::read_to_string(root.join(NUMBER_FILE)).ok()?.trim().parse().ok()
+fn stored(root: &Path) -> Result<Option<u8>> {
+    let path = root.join(NUMBER_FILE);
+    let text = unless_gone(fs::read_to_string(&path));
+    let text = text.map_err(|error| Error::io("read", &path, error))?;
+    Ok(text.and_then(|text| text.trim().parse().ok()))
 }
 
 /// Whether guests run under a number that has no link, because /run was wiped and no command has
 /// run in their root since. Another root that took the number would take those guests for its own
 /// and end them.
-fn has_guests(number: u8) -> bool {
-    // Without cgroups there are no guests.
-    let Ok(layout) = Layout::probe() else { return false };
-    let has_running = |cgroup: String| {
-        let pool = PoolCgroup::new(layout.clone(), cgroup);
-        let runs = |name: &String| {
-            let cgroup = GuestCgroup::open(&pool, name);
-            cgroup.is_ok_and(|found| found.is_some_and(|guest| guest.populated().unwrap_or(true)))
-        };
-        pool.guests().unwrap_or_default().iter().any(runs)
+fn has_guests(number: u8) -> Result<bool> {
+    let layout = match Layout::probe() {
+        // Without cgroups there are no guests.
+        Err(cgroup::Error::NoV2) => return Ok(false),
+        layout => layout?,
     };
-    let is_default = stored(Path::new(DEFAULT_ROOT)) == Some(number);
-    has_running(other_cgroup(number)) || (is_default && has_running(DEFAULT_CGROUP.to_owned()))
+    let mut cgroups = vec![other_cgroup(number)];
+    if stored(Path::new(DEFAULT_ROOT))? == Some(number) {
+        cgroups.push(DEFAULT_CGROUP.to_owned());
+    }
+    for name in cgroups {
+        let pool = PoolCgroup::new(layout.clone(), name);
+        for guest in pool.guests()? {
+            if let Some(guest) = GuestCgroup::open(&pool, &guest)?
+                && guest.populated()?
+            {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::{Error, Result};
+use crate::failed::unless_gone;
 
 /// A lock, which is released when it is dropped or the process ends.
 #[derive(Debug)]
@@ -24,8 +25,12 @@ impl Lock {
 
     /// Makes a shared lock exclusive. Returns whether that was possible, which it is not while
     /// others share it.
-    pub(super) fn try_exclusive(&self) -> bool {
-        flock(&self.0, FlockOperation::NonBlockingLockExclusive).is_ok()
+    pub(super) fn try_exclusive(&self) -> rustix::io::Result<bool> {
+        match flock(&self.0, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// Locks a file, creating it if necessary.
@@ -47,10 +52,12 @@ impl Lock {
 
     /// Whether the locked directory is still at this path. It may have been renamed while this
     /// process waited for the lock.
-    pub(crate) fn is_of(&self, path: &Path) -> bool {
+    pub(crate) fn is_of(&self, path: &Path) -> Result<bool> {
+        let fail = |error| Error::io("look at", path, error);
         let identity = |data: &std::fs::Metadata| (data.dev(), data.ino());
-        let (locked, there) = (self.0.metadata(), std::fs::metadata(path));
-        matches!((locked, there), (Ok(a), Ok(b)) if identity(&a) == identity(&b))
+        let locked = self.0.metadata().map_err(fail)?;
+        let there = unless_gone(std::fs::metadata(path)).map_err(fail)?;
+        Ok(there.is_some_and(|there| identity(&there) == identity(&locked)))
     }
 
     fn take(path: &Path, file: std::io::Result<File>, how: FlockOperation) -> Result<Self> {

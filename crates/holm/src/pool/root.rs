@@ -56,10 +56,10 @@ impl Pool {
 
     /// Locks the root exclusively until this command ends. An error if another command runs in it.
     pub fn lock_exclusively(&self) -> Result<()> {
-        if self.lock.try_exclusive() {
-            Ok(())
-        } else {
-            Err(Error::InUse { root: self.root.clone() })
+        match self.lock.try_exclusive() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::InUse { root: self.root.clone() }),
+            Err(errno) => Err(Error::io("lock", &self.root, errno.into())),
         }
     }
 
@@ -135,7 +135,7 @@ impl Pool {
         let dir = self.guest_dir(guest);
         loop {
             match Lock::directory(&dir) {
-                Ok(lock) if !lock.is_of(&dir) => {}
+                Ok(lock) if !lock.is_of(&dir)? => {}
                 Err(Error::Failed(Failed { source, .. }))
                     if source.kind() == std::io::ErrorKind::NotFound =>
                 {
@@ -149,7 +149,10 @@ impl Pool {
     /// Locks a guest unless another process has it locked.
     pub fn try_lock_guest(&self, guest: &Name) -> Result<Option<Lock>> {
         let dir = self.guest_dir(guest);
-        Ok(Lock::try_directory(&dir)?.filter(|lock| lock.is_of(&dir)))
+        match Lock::try_directory(&dir)? {
+            Some(lock) if lock.is_of(&dir)? => Ok(Some(lock)),
+            _ => Ok(None),
+        }
     }
 
     /// Takes one of the locks that concern the whole root. Waits while another process has it.

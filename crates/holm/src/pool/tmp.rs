@@ -7,6 +7,7 @@ use std::path::Path;
 use super::error::{Error, Result};
 use super::files::remove_tree;
 use super::root::Pool;
+use crate::failed::is_there;
 
 impl Pool {
     /// Makes `tmp/`.
@@ -28,8 +29,9 @@ impl Pool {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let ours = name.starts_with("new-") || name.starts_with("rm-");
             let pid = name.rsplit('-').next().and_then(|pid| pid.parse::<u32>().ok());
-            let runs = pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists());
-            if !ours || runs {
+            let is_gone =
+                |pid: u32| matches!(is_there(&Path::new("/proc").join(pid.to_string())), Ok(false));
+            if !ours || !pid.is_none_or(is_gone) {
                 continue;
             }
             drop(remove_tree(&path));

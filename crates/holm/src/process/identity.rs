@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::fstat;
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{Error, Result};
@@ -20,25 +20,38 @@ pub fn own_pid() -> i32 {
 }
 
 /// The inode of a process's pidfd; 0 if there is no such process.
-pub fn inode(pid: i32) -> u64 {
-    let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    process.and_then(|process| fstat(&process).ok()).map_or(0, |stat| stat.st_ino)
+pub fn inode(pid: i32) -> Result<u64> {
+    open_any(pid)?.map_or(Ok(0), |process| inode_of(pid, &process))
 }
 
-/// The process that had this id and this inode, if it is still there. An inode of 0 was recorded by
+/// The process that had this id and this inode; `None` if it is gone. An inode of 0 was recorded by
 /// a version of Holm that had no such field: then the id alone decides.
-pub fn open(pid: i32, inode: u64) -> Option<OwnedFd> {
-    let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-    let same = inode == 0 || fstat(&process).ok()?.st_ino == inode;
-    same.then_some(process)
+pub fn open(pid: i32, inode: u64) -> Result<Option<OwnedFd>> {
+    let Some(process) = open_any(pid)? else { return Ok(None) };
+    let same = inode == 0 || inode_of(pid, &process)? == inode;
+    Ok(same.then_some(process))
+}
+
+/// The process that has this id now.
+fn open_any(pid: i32) -> Result<Option<OwnedFd>> {
+    let Some(id) = Pid::from_raw(pid) else { return Ok(None) };
+    match pidfd_open(id, PidfdFlags::empty()) {
+        Ok(process) => Ok(Some(process)),
+        // The latter two: it is the id of a thread now (since 6.16 and before).
+        Err(Errno::SRCH | Errno::NOENT | Errno::INVAL) => Ok(None),
+        Err(errno) => Err(Error::step("look at process", &pid.to_string(), errno)),
+    }
+}
+
+fn inode_of(pid: i32, process: &OwnedFd) -> Result<u64> {
+    let found = fstat(process);
+    let stat = found.map_err(|errno| Error::step("look at process", &pid.to_string(), errno))?;
+    Ok(stat.st_ino)
 }
 
 /// Whether a process runs. A zombie does not: the host's init may be slow to reap it.
-pub fn runs(process: Option<OwnedFd>) -> bool {
-    process.is_some_and(|process| {
-        let mut fds = [PollFd::new(&process, PollFlags::IN)];
-        poll(&mut fds, Some(&Timespec::default())) == Ok(0)
-    })
+pub fn runs(process: Option<OwnedFd>) -> Result<bool> {
+    process.map_or(Ok(false), |process| Ok(!ended_within(&process, Duration::ZERO)?))
 }
 
 /// Waits for a process to end; returns whether it did before the timeout.

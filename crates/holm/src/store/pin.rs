@@ -22,7 +22,7 @@ pub fn pin(pool: &Pool, name: &Name) -> Result<(Base, Pin), Error> {
             Err(error) => return load(pool, name).and(Err(error.into())),
         };
         // While this waited, the base may have been removed and another imported by its name.
-        if lock.is_of(&dir) {
+        if lock.is_of(&dir)? {
             return Ok((load(pool, name)?, Pin { _lock: lock }));
         }
     }

@@ -48,8 +48,10 @@ impl Group {
             .cgroup
             .layout()
             .hierarchy_of(controller)
+            .expect("the hierarchies")
             .expect("a controller that every kernel here has");
-        let file = if self.cgroup.layout().is_pure_v2() { v2 } else { v1 };
+        let file =
+            if self.cgroup.layout().is_pure_v2().expect("the hierarchies") { v2 } else { v1 };
         let path = root.join(&self.name).join("g").join(file);
         let text = fs::read_to_string(&path);
         text.unwrap_or_else(|error| panic!("{}: {error}", path.display())).trim().to_owned()
@@ -57,9 +59,9 @@ impl Group {
 
     /// Where the guest has a cgroup on v1.
     pub fn v1_dirs(&self) -> Vec<PathBuf> {
-        let roots = Controller::ALL
-            .into_iter()
-            .filter_map(|controller| self.cgroup.layout().hierarchy_of(controller));
+        let roots = Controller::ALL.into_iter().filter_map(|controller| {
+            self.cgroup.layout().hierarchy_of(controller).expect("the hierarchies")
+        });
         let dirs = roots.filter(|root| *root != self.cgroup.layout().v2_root());
         dirs.map(|root| root.join(&self.name).join("g")).filter(|dir| dir.exists()).collect()
     }
@@ -79,7 +81,7 @@ impl Drop for Group {
         let _ = fs::remove_dir(self.v2(".monitor"));
         let _ = fs::remove_dir(self.v2(""));
         for controller in Controller::ALL {
-            if let Some(root) = self.cgroup.layout().hierarchy_of(controller) {
+            if let Ok(Some(root)) = self.cgroup.layout().hierarchy_of(controller) {
                 let _ = fs::remove_dir(root.join(&self.name));
             }
         }

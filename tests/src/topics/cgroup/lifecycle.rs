@@ -49,7 +49,7 @@ fn delegated_to_the_guest_only_below(_: &mut Sandbox) {
     ] {
         assert_eq!(owner(path).unwrap(), (0, 0), "{path}");
     }
-    if group.cgroup.layout().is_pure_v2() {
+    if group.cgroup.layout().is_pure_v2().expect("the hierarchies") {
         let controllers = fs::read_to_string(group.v2("g/guest/cgroup.controllers")).unwrap();
         let has: Vec<_> = controllers.split_whitespace().collect();
         for controller in ["cpu", "memory", "pids"] {

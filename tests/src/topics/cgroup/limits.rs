@@ -30,7 +30,7 @@ fn written_as_asked(_: &mut Sandbox) {
         pids: Some(30),
     };
     let cgroup = group.create(&limits);
-    let pure = group.cgroup.layout().is_pure_v2();
+    let pure = group.cgroup.layout().is_pure_v2().expect("the hierarchies");
     let of = |v2: &str, v1: &str| if pure { v2.to_owned() } else { v1.to_owned() };
     assert_eq!(group.read(Cpu, "cpu.weight", "cpu.shares"), of("300", "3072"));
     assert_eq!(group.read(Cpu, "cpu.max", "cpu.cfs_quota_us"), of("50000 100000", "50000"));
@@ -134,7 +134,7 @@ fn refused_with_a_reason(_: &mut Sandbox) {
         (Limits { cpu_set: Some("5000-5001".to_owned()), ..none() }, "cpu.set", "exist"),
         (Limits { cpu_share: Some(0), ..none() }, "cpu.share", "1 to 10000"),
     ];
-    if !group.cgroup.layout().is_pure_v2() {
+    if !group.cgroup.layout().is_pure_v2().expect("the hierarchies") {
         cases.push((
             Limits { swap: Some(4096), ..none() },
             "memory.swap",
@@ -171,7 +171,7 @@ fn given_to_a_running_guest(_: &mut Sandbox) {
     });
     let text = std::fs::read_to_string(format!("/proc/{}/cgroup", worker.pid())).unwrap();
     let here = format!("/{}/g", group.name);
-    if !group.cgroup.layout().is_pure_v2() {
+    if !group.cgroup.layout().is_pure_v2().expect("the hierarchies") {
         assert_eq!(text.lines().filter(|line| line.ends_with(&here)).count(), 2, "{text}");
     }
     cgroup.set_limits(&Limits::default()).unwrap();

@@ -12,7 +12,7 @@ use crate::{launch, monitor};
 /// it to other processes (6.15), and it cannot tell a reboot from a poweroff.
 pub fn adopt(guest: &LockedGuest<'_>, running: &mut RunningGuest) -> Result<()> {
     let RunningGuest { cgroup, record } = running;
-    let init = record.init().ok_or_else(|| Error::Ended(guest.name().clone()))?;
+    let init = record.init()?.ok_or_else(|| Error::Ended(guest.name().clone()))?;
     record.adopted = Some(now());
     // An error means that the guest is about to end and has lost its interface already.
     let responder = responder(&record.network).unwrap_or(None);
@@ -21,12 +21,12 @@ pub fn adopt(guest: &LockedGuest<'_>, running: &mut RunningGuest) -> Result<()> 
         let init = launch::Running { pidfd: init, console };
         let handoff = MonitorFiles::open(guest, cgroup, responder)?.handoff(guest, init, None);
         record.monitor_pid = own_pid();
-        record.monitor_inode = process::inode(record.monitor_pid);
+        record.monitor_inode = process::inode(record.monitor_pid)?;
         write_record(cgroup, guest.name(), record)?;
         ready();
         Ok(monitor::become_monitor(&handoff)?)
     })?;
     record.monitor_pid = monitor;
-    record.monitor_inode = process::inode(monitor);
+    record.monitor_inode = process::inode(monitor)?;
     Ok(())
 }

@@ -22,8 +22,8 @@ const STABLE: u64 = 60;
 /// decision whether to restart the guest is left to it.
 pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
     let record = &run.record;
-    wait_for_end_note(guest, record);
-    let left_to_monitor = (record.has_monitor()
+    wait_for_end_note(guest, record)?;
+    let left_to_monitor = (record.has_monitor()?
         && !record.is_stopping()
         && record.monitor_pid != own_pid())
     .then(|| PendingRestart {
@@ -36,18 +36,18 @@ pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
 
 /// Waits until the monitor has noted how init ended, which it does first of all: whoever comes
 /// between the end and the note would record that the status is unknown.
-fn wait_for_end_note(guest: &LockedGuest<'_>, record: &RunRecord) {
+fn wait_for_end_note(guest: &LockedGuest<'_>, record: &RunRecord) -> Result<()> {
     const STEP: Duration = Duration::from_millis(5);
     if record.init_pid == 0 || record.ephemeral || record.monitor_pid == own_pid() {
-        return;
+        return Ok(());
     }
-    let Some(monitor) = record.monitor() else { return };
+    let Some(monitor) = record.monitor()? else { return Ok(()) };
     let begin = Instant::now();
-    while guest.end_note(record.init_inode).is_none() && begin.elapsed() < END_NOTE {
-        if ended_within(&monitor, STEP).unwrap_or(true) {
-            return;
-        }
-    }
+    while guest.end_note(record.init_inode)?.is_none()
+        && begin.elapsed() < END_NOTE
+        && !ended_within(&monitor, STEP)?
+    {}
+    Ok(())
 }
 
 /// Cleans up after a run that has ended, and records how it ended, completed by `amend`.
@@ -65,10 +65,10 @@ pub fn clean_up_with(
     let oom_kills = run.cgroup.oom_kills().unwrap_or(0);
     end_processes_and_network(&run)?;
     if run.record.init_pid != 0 {
-        let last = guest.last_run().unwrap_or_default();
+        let last = guest.last_run()?.unwrap_or_default();
         let already_recorded = last.run != 0 && last.run == run.record.init_inode;
         let last =
-            if already_recorded { last } else { ended_run(guest, &run.record, oom_kills, &last) };
+            if already_recorded { last } else { ended_run(guest, &run.record, oom_kills, &last)? };
         match guest.write_last_run(&amend(last)) {
             // A full disk must not keep the guest from being removed, which makes room.
             Err(Error::Pool(pool::Error::Failed(failed))) if failed.is_no_room() => {}
@@ -91,7 +91,9 @@ pub fn clean_up_ephemeral(guest: &Guest<'_>, run: RunningGuest) -> Result<()> {
 /// Removes what is left of a guest that has neither processes nor a run record.
 pub fn remove_unrecorded(guest: &LockedGuest<'_>, cgroup: GuestCgroup) -> Result<()> {
     let (pool, name) = (guest.pool(), guest.name());
-    if let Some(ids) = pool.recorded_ids(&guest.dir()).filter(|ids| pool.owns_ids(name, *ids)) {
+    if let Some(ids) = pool.recorded_ids(&guest.dir())?
+        && pool.owns_ids(name, ids)?
+    {
         net::detach_unrecorded(pool.instance(), ids.context)?;
     }
     Ok(cgroup.remove()?)
@@ -113,9 +115,14 @@ fn remove_cgroup(cgroup: GuestCgroup) -> Result<()> {
 }
 
 /// What is known about a run that has ended.
-fn ended_run(guest: &Guest<'_>, record: &RunRecord, oom_kills: u64, before: &LastRun) -> LastRun {
-    let ended = guest.end_note(record.init_inode);
-    LastRun {
+fn ended_run(
+    guest: &Guest<'_>,
+    record: &RunRecord,
+    oom_kills: u64,
+    before: &LastRun,
+) -> Result<LastRun> {
+    let ended = guest.end_note(record.init_inode)?;
+    Ok(LastRun {
         run: record.init_inode,
         ended: ended.unwrap_or_else(|| "unknown".to_owned()),
         at: now(),
@@ -123,5 +130,5 @@ fn ended_run(guest: &Guest<'_>, record: &RunRecord, oom_kills: u64, before: &Las
         restarts: if record.age() >= STABLE { 0 } else { before.restarts },
         asked: record.is_stopping(),
         ..LastRun::default()
-    }
+    })
 }

@@ -8,6 +8,7 @@ use super::super::handle::{Guest, LockedGuest};
 use super::super::running::{RunningGuest, read_record, running};
 use super::adopt::adopt;
 use super::clean_up::{clean_up, remove_unrecorded};
+use crate::failed::is_there;
 use crate::record::RunRecord;
 
 /// Finds out whether a guest runs, gives it a new monitor if its own has died, and cleans up if it
@@ -23,14 +24,14 @@ pub fn reconcile(guest: &LockedGuest<'_>) -> Result<Option<RunningGuest>> {
         remove_unrecorded(guest, cgroup)?;
         return Ok(None);
     };
-    let has_monitor = record.has_monitor();
+    let has_monitor = record.has_monitor()?;
     let mut found = RunningGuest { cgroup, record };
     // Processes without an init or a monitor were left by a killed launcher.
-    if !(found.cgroup.populated()? && (has_monitor || found.record.has_init())) {
+    if !(found.cgroup.populated()? && (has_monitor || found.record.has_init()?)) {
         clean_up(guest, found)?;
         return Ok(None);
     }
-    if !has_monitor || kill_unreachable_monitor(guest, &found.record) {
+    if !has_monitor || kill_unreachable_monitor(guest, &found.record)? {
         adopt(guest, &mut found)?;
         let what = if has_monitor { "could not be reached" } else { "was killed" };
         let name = guest.name();
@@ -50,18 +51,19 @@ pub fn ensure_monitor(guest: &Guest<'_>) -> Result<()> {
 
 /// Kills a monitor that nothing can reach any more, because its socket disappeared when /run was
 /// wiped. Returns whether the guest has no monitor now.
-fn kill_unreachable_monitor(guest: &Guest<'_>, record: &RunRecord) -> bool {
-    if guest.run_dir().join(MONITOR_SOCKET).exists() {
-        return false;
+fn kill_unreachable_monitor(guest: &Guest<'_>, record: &RunRecord) -> Result<bool> {
+    if is_there(&guest.run_dir().join(MONITOR_SOCKET))? {
+        return Ok(false);
     }
-    let Some(process) = record.monitor() else { return true };
+    let Some(process) = record.monitor()? else { return Ok(true) };
     // A `holm run --keep` waits for its guest itself and has no socket.
-    let title = std::fs::read(format!("/proc/{}/cmdline", record.monitor_pid)).unwrap_or_default();
+    let title = format!("/proc/{}/cmdline", record.monitor_pid);
+    let title = std::fs::read(&title).map_err(|error| Error::io("read", title, error))?;
     if !title.starts_with(format!("{TITLE}{}\0", guest.name()).as_bytes()) {
-        return false;
+        return Ok(false);
     }
     let _ = pidfd_send_signal(&process, Signal::KILL);
     let mut fds = [PollFd::new(&process, PollFlags::IN)];
     let _ = poll(&mut fds, None);
-    true
+    Ok(true)
 }

@@ -8,6 +8,7 @@ use super::super::handle::Guest;
 use super::super::running::{RunningGuest, read_record};
 use super::clean_up::clean_up_ephemeral;
 use super::repair::reconcile;
+use crate::failed::{is_there, unless_gone};
 use crate::pool::{Name, Pool};
 use crate::record::now;
 
@@ -32,7 +33,7 @@ pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
     // Listed after the ids: an owner of one of those has its cgroup by now, or is gone.
     let cgroups = cgroups()?;
     for (context, owner) in taken {
-        let in_use = pool.guest_dir(&owner).is_dir()
+        let in_use = is_there(&pool.guest_dir(&owner))?
             || cgroups.iter().any(|cgroup| cgroup == owner.as_str());
         if !in_use {
             pool.release_stale_id(context, START_MAX);
@@ -49,11 +50,13 @@ pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
         Err(Error::RecordUnreadable { .. }) => return Ok(()),
         record => record?,
     };
-    let reachable = guest.run_dir().join(MONITOR_SOCKET).exists();
-    if record.as_ref().is_some_and(|it| it.has_monitor() && (it.ephemeral || reachable)) {
+    if let Some(record) = &record
+        && record.has_monitor()?
+        && (record.ephemeral || is_there(&guest.run_dir().join(MONITOR_SOCKET))?)
+    {
         return Ok(());
     }
-    if guest.has_dir() {
+    if guest.has_dir()? {
         // If another command has it locked, that command reconciles it.
         let Some(locked) = guest.try_lock()? else { return Ok(()) };
         return match reconcile(&locked) {
@@ -67,11 +70,14 @@ pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
     }
     let pool = guest.pool().cgroup()?;
     let path = pool.layout().v2_root().join(pool.name()).join(guest.name().as_str());
-    let made = fs::metadata(path).map_or(0, |data| data.ctime().unsigned_abs());
-    if now().saturating_sub(made) > START_MAX {
-        cgroup.remove()?;
+    let made =
+        unless_gone(fs::metadata(&path)).map_err(|error| Error::io("look at", path, error))?;
+    match made {
+        Some(made) if now().saturating_sub(made.ctime().unsigned_abs()) > START_MAX => {
+            Ok(cgroup.remove()?)
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Cleans up after a guest whose `holm run` was killed. It has no directory that could be locked.
@@ -80,7 +86,7 @@ fn sweep_ephemeral(guest: &Guest<'_>) -> Result<()> {
     // Another command may have done so already, and the name may belong to another guest by now.
     let Some(cgroup) = guest.cgroup()? else { return Ok(()) };
     match read_record(&cgroup, guest.name())? {
-        Some(record) if !record.has_monitor() => {
+        Some(record) if !record.has_monitor()? => {
             clean_up_ephemeral(guest, RunningGuest { cgroup, record })
         }
         _ => Ok(()),

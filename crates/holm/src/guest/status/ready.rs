@@ -26,8 +26,8 @@ pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
     let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(fail)?;
     let directory = format!("/proc/self/fd/{}", cgroup.dir_fd().as_raw_fd());
     inotify::add_watch(&changes, directory, WatchFlags::ATTRIB).map_err(fail)?;
-    let monitor = record.monitor();
-    let init = record.init().ok_or_else(|| Error::Ended(name.clone()))?;
+    let monitor = record.monitor()?;
+    let init = record.init()?.ok_or_else(|| Error::Ended(name.clone()))?;
     let end = Instant::now() + timeout;
     loop {
         if cgroup.ready()? {

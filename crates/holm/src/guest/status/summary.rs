@@ -5,7 +5,7 @@ use crate::cgroup::Usage;
 use crate::config::Config;
 use crate::failed::in_one_line;
 use crate::pool::Name;
-use crate::record::{LastRun, PendingRestart, RunRecord};
+use crate::record::{LastRun, RunRecord};
 
 /// What a guest is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub struct Summary {
 /// for a slow start.
 pub(super) fn inspect(guest: &Guest<'_>) -> Result<Option<Summary>> {
     let name = guest.name();
-    let has_dir = guest.has_dir();
+    let has_dir = guest.has_dir()?;
     let found = match guest.cgroup()?.map(|cgroup| (read_record(&cgroup, name), cgroup)) {
         Some((Err(error @ Error::RecordUnreadable { .. }), _)) => {
             return Ok(Some(unknown(name, &error)));
@@ -85,8 +85,8 @@ pub(super) fn inspect(guest: &Guest<'_>) -> Result<Option<Summary>> {
         None => None,
     };
     let (running, ended) = match found {
-        Some(found) if found.cgroup.populated().unwrap_or(false) => (Some(found), false),
-        Some(found) => (None, found.record.init_pid != 0 && found.record.has_monitor()),
+        Some(found) if found.cgroup.populated()? => (Some(found), false),
+        Some(found) => (None, found.record.init_pid != 0 && found.record.has_monitor()?),
         None => (None, false),
     };
     if !has_dir && running.is_none() {
@@ -99,16 +99,14 @@ pub(super) fn inspect(guest: &Guest<'_>) -> Result<Option<Summary>> {
     };
     let recorded = running.as_ref().map(|it| &it.record.base);
     let base = config.as_ref().map(|config| &config.base).or(recorded).cloned();
-    let readiness = running.as_ref().map(readiness_of);
-    let last = last_run(guest, running.is_some());
+    let readiness = running.as_ref().map(readiness_of).transpose()?;
+    let monitor_missing =
+        running.as_ref().map_or(Ok(false), |it| it.record.has_monitor().map(|has| !has))?;
+    let last = last_run(guest, running.is_some())?;
     let status = match &running {
-        Some(running) => status_of(running, readiness == Some(Readiness::Ready)),
-        None if last
-            .as_ref()
-            .is_some_and(|last| last.pending.as_ref().is_some_and(PendingRestart::has_monitor)) =>
-        {
-            Status::Restarting
-        }
+        Some(running) => status_of(running, readiness == Some(Readiness::Ready))?,
+        // One without a monitor has been taken for a failure.
+        None if last.as_ref().is_some_and(|last| last.pending.is_some()) => Status::Restarting,
         None if ended => Status::Stopping,
         None => Status::Stopped,
     };
@@ -118,7 +116,7 @@ pub(super) fn inspect(guest: &Guest<'_>) -> Result<Option<Summary>> {
         base: base.unwrap_or_default(),
         usage: running.as_ref().and_then(|it| it.cgroup.usage().ok()),
         oom_kills: running.as_ref().and_then(|it| it.cgroup.oom_kills().ok()).unwrap_or(0),
-        monitor_missing: running.as_ref().is_some_and(|it| !it.record.has_monitor()),
+        monitor_missing,
         readiness,
         status_text: running.as_ref().and_then(status_text),
         ruleset_notice: None,
@@ -130,18 +128,21 @@ pub(super) fn inspect(guest: &Guest<'_>) -> Result<Option<Summary>> {
 }
 
 /// Its last run, with what became of the pending restart.
-fn last_run(guest: &Guest<'_>, runs: bool) -> Option<LastRun> {
-    let mut last = guest.last_run()?;
+fn last_run(guest: &Guest<'_>, runs: bool) -> Result<Option<LastRun>> {
+    let Some(mut last) = guest.last_run()? else { return Ok(None) };
     if runs {
         // The restart has taken place.
         last.pending = None;
-    } else if last.pending.take_if(|pending| !pending.has_monitor()).is_some() {
+    } else if let Some(pending) = &last.pending
+        && !pending.has_monitor()?
+    {
+        last.pending = None;
         last.failure = Some(format!(
             "the monitor that was to start it again is gone; `holm start {}` does",
             guest.name()
         ));
     }
-    Some(last)
+    Ok(Some(last))
 }
 
 /// A guest whose run record cannot be read.
@@ -171,8 +172,8 @@ fn status_text(running: &RunningGuest) -> Option<String> {
     }
 }
 
-fn readiness_of(running: &RunningGuest) -> Readiness {
-    if running.cgroup.ready().unwrap_or(false) {
+fn readiness_of(running: &RunningGuest) -> Result<Readiness> {
+    Ok(if running.cgroup.ready()? {
         Readiness::Ready
     } else if !running.record.notifies {
         Readiness::Unreported
@@ -180,17 +181,17 @@ fn readiness_of(running: &RunningGuest) -> Readiness {
         Readiness::Unknown
     } else {
         Readiness::Waiting
-    }
+    })
 }
 
-fn status_of(running: &RunningGuest, ready: bool) -> Status {
-    if running.record.is_stopping() {
+fn status_of(running: &RunningGuest, ready: bool) -> Result<Status> {
+    Ok(if running.record.is_stopping() {
         Status::Stopping
-    } else if running.cgroup.frozen().unwrap_or(false) {
+    } else if running.cgroup.frozen()? {
         Status::Frozen
     } else if ready {
         Status::Ready
     } else {
         Status::Running
-    }
+    })
 }
