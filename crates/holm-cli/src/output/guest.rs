@@ -126,7 +126,7 @@ impl From<&Summary> for Guest {
             ephemeral: record.is_some_and(|record| record.ephemeral),
             base: Some(guest.base.clone()).filter(|base| !base.is_empty()),
             arch: record.map(|record| arch(record.arch)),
-            init_pid: record.map(|record| record.init_pid),
+            init_pid: record.map(|record| record.init_pid).filter(|pid| *pid != 0),
             monitor_pid: record.map(|record| record.monitor_pid),
             started_at: record.map(|record| Time::new(record.started)),
             uptime_seconds: record.map(RunRecord::age),

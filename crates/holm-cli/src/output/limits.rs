@@ -51,7 +51,7 @@ impl From<&Summary> for Limits {
     fn from(guest: &Summary) -> Self {
         let usage = guest.usage.as_ref();
         // For guests that do not run: the kernel knows better.
-        let config = guest.config.as_ref().filter(|_| usage.is_none());
+        let config = guest.config.as_ref().filter(|_| guest.record.is_none());
         Self {
             memory: Memory {
                 limit_bytes: usage

@@ -2,12 +2,10 @@
 
 use clap::Args;
 use holm::exec::Command;
-use holm::guest::{self, Guest};
-use holm::pool::Name;
 
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::verb::{Group, Outcome, Run, Verb, status_of};
+use crate::verb::{Group, Outcome, Run, Verb};
+use crate::verbs::exec::in_guest;
 
 pub const VERB: Verb = Verb::new::<Enter>(Group::Inside, "enter", "Open a login shell in a guest")
     .aliases(&["shell", "login"])
@@ -33,12 +31,6 @@ pub struct Enter {
 impl Run for Enter {
     fn run(self, context: &Context) -> Outcome {
         let command = Command { directory: self.cwd, user: self.user, ..Default::default() };
-        match guest::exec(&Guest::new(&context.pool()?, &Name::new(&self.name)?), &command) {
-            Ok(ended) => Ok(status_of(ended.how)),
-            Err(error) => {
-                let status = error.exit_status();
-                Err(Failure::from(error).status(status))
-            }
-        }
+        in_guest(context, &self.name, &command)
     }
 }

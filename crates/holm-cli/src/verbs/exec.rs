@@ -57,12 +57,17 @@ impl Run for Exec {
             directory: self.cwd,
             user: self.user,
         };
-        match guest::exec(&Guest::new(&context.pool()?, &Name::new(&self.name)?), &command) {
-            Ok(ended) => Ok(status_of(ended.how)),
-            Err(error) => {
-                let status = error.exit_status();
-                Err(Failure::from(error).status(status))
-            }
+        in_guest(context, &self.name, &command)
+    }
+}
+
+/// Runs a command in a guest; its exit status becomes that of this command.
+pub fn in_guest(context: &Context, name: &str, command: &Command) -> Outcome {
+    match guest::exec(&Guest::new(&context.pool()?, &Name::new(name)?), command) {
+        Ok(ended) => Ok(status_of(ended.how)),
+        Err(error) => {
+            let status = error.exit_status();
+            Err(Failure::from(error).status(status))
         }
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use holm::guest::{self, Guest};
 use holm::pool::Name;
 use holm::terminal::GuestOutput;
-use holm::{Code, monitor};
+use holm::{Code, Coded, monitor};
 
 use crate::context::{self, Context};
 use crate::failure::Failure;
@@ -41,8 +41,12 @@ impl Run for Logs {
     fn run(self, context: &Context) -> Outcome {
         let pool = context.pool()?;
         let name = context::guest(&pool, &self.name)?;
-        // A guest that was removed meanwhile writes no more.
-        let more = || guest::is_active(&Guest::new(&pool, &name)).unwrap_or(false);
+        let more = || match guest::is_active(&Guest::new(&pool, &name)) {
+            Ok(active) => active,
+            // A guest that was removed meanwhile writes no more. What only could not be looked at
+            // may go on.
+            Err(error) => error.details().code != Code::GuestNotFound,
+        };
         let logs = monitor::Logs {
             directory: &pool.guest_dir(&name),
             lines: self.lines,
@@ -85,6 +89,9 @@ fn lines(logs: &monitor::Logs<'_>, guest: &Name) -> io::Result<()> {
     if output.unfinished.is_empty() { Ok(()) } else { output.write_all(b"\n") }
 }
 
+/// A line of more bytes becomes several documents: a guest may write one without an end.
+const LONGEST: usize = 64 << 10;
+
 /// Makes documents of the lines that are written to it.
 struct Lines<'a> {
     guest: &'a Name,
@@ -95,16 +102,16 @@ struct Lines<'a> {
 
 impl Write for Lines<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.unfinished.extend_from_slice(bytes);
-        let whole =
-            self.unfinished.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let rest = self.unfinished.split_off(whole);
-        for line in std::mem::replace(&mut self.unfinished, rest).split_inclusive(|b| *b == b'\n') {
-            let text = String::from_utf8_lossy(line);
-            // A console ends its lines with both.
-            let text = text.trim_end_matches(['\r', '\n']);
-            let line = output::Line { name: self.guest.as_str(), text };
-            writeln!(self.output, "{}", output::json(&line))?;
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.unfinished.extend_from_slice(part);
+            if part.ends_with(b"\n") || self.unfinished.len() > LONGEST {
+                let line = std::mem::take(&mut self.unfinished);
+                let text = String::from_utf8_lossy(&line);
+                // A console ends its lines with both.
+                let text = text.trim_end_matches(['\r', '\n']);
+                let line = output::Line { name: self.guest.as_str(), text };
+                writeln!(self.output, "{}", output::json(&line))?;
+            }
         }
         self.output.flush()?;
         Ok(bytes.len())

@@ -99,7 +99,9 @@ fn limits(lines: &mut Vec<(&str, String)>, usage: &Usage) {
 
 fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {
     lines.push(("up", term::span(state.age())));
-    lines.push(("init", format!("pid {} on the host", state.init_pid)));
+    if state.init_pid != 0 {
+        lines.push(("init", format!("pid {} on the host", state.init_pid)));
+    }
     if let Some(at) = state.adopted {
         lines.push(("monitor", format!("replaced {}: the one before was killed", term::ago(at))));
     }

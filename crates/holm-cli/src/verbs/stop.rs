@@ -10,6 +10,7 @@ use holm::pool::{Name, Pool};
 use crate::context::Context;
 use crate::output;
 use crate::several::{self, Names};
+use crate::term;
 use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
@@ -45,8 +46,20 @@ impl Run for Stop {
     }
 }
 
-/// The time that was asked for, else the guest's own; an ephemeral guest has the usual.
+/// The time that was asked for, else the guest's own, else the usual: for an ephemeral guest, and
+/// if guest.toml has a mistake, which must not keep a guest from being stopped.
 pub fn timeout(pool: &Pool, guest: &Name, asked: Option<Duration>) -> Duration {
-    let own = || Guest::new(pool, guest).config().map(|(_, config)| config.stop.timeout);
-    asked.or_else(|| own().ok()).unwrap_or(config::Stop::default().timeout)
+    let usual = config::Stop::default().timeout;
+    asked.unwrap_or_else(|| match Guest::new(pool, guest).config() {
+        Ok((_, config)) => config.stop.timeout,
+        Err(guest::Error::Config(_)) => {
+            let seconds = usual.as_secs();
+            term::print_error(&format!(
+                "holm: guest.toml of {guest} has a mistake, so its stop.timeout is not known: it \
+                 has {seconds} s\n"
+            ));
+            usual
+        }
+        Err(_) => usual,
+    })
 }

@@ -111,7 +111,7 @@ fn mmdebstrap(
         return Ok(());
     }
     let message = match status.code() {
-        Some(NOT_FOUND) => "is not installed (`apt install mmdebstrap`)".to_owned(),
+        Some(NOT_FOUND) => "it is not installed (`apt install mmdebstrap`)".to_owned(),
         _ => reason(&output),
     };
     Err(Error::Tool { program: "mmdebstrap", message })

@@ -14,12 +14,17 @@ pub fn receive(guest: &Guest) {
     // This call closes descriptors that came along, and closing a socket of the guest's may block.
     let received = bounded(|| recv(socket, &mut datagram[..], RecvFlags::DONTWAIT));
     let Ok((len, _)) = received else { return };
+    let (mut ready, mut status) = (false, None);
     for line in datagram[..len].split(|&byte| byte == b'\n') {
-        if line == b"READY=1" {
-            let _ = fsetxattr(&guest.cgroup, READY, b"1", XattrFlags::empty());
-        } else if let Some(text) = line.strip_prefix(b"STATUS=") {
-            let text = &text[..text.len().min(STATUS_MAX)];
-            let _ = fsetxattr(&guest.cgroup, STATUS, text, XattrFlags::empty());
-        }
+        ready |= line == b"READY=1";
+        status = line.strip_prefix(b"STATUS=").or(status);
+    }
+    // Two writes at most, however many lines there are: the guest does not pay for them.
+    if ready {
+        let _ = fsetxattr(&guest.cgroup, READY, b"1", XattrFlags::empty());
+    }
+    if let Some(text) = status {
+        let text = &text[..text.len().min(STATUS_MAX)];
+        let _ = fsetxattr(&guest.cgroup, STATUS, text, XattrFlags::empty());
     }
 }

@@ -57,9 +57,9 @@ impl GuestCgroup {
         let text = if self.layout().on_v2(Controller::Cpu) {
             cpu.read("cpu.max")
         } else {
-            let read = |file| cpu.read(file);
-            read("cpu.cfs_quota_us")
-                .and_then(|quota| Some(format!("{} {}", quota.trim(), read("cpu.cfs_period_us")?)))
+            cpu.read("cpu.cfs_quota_us").and_then(|quota| {
+                Some(format!("{} {}", quota.trim(), cpu.read("cpu.cfs_period_us")?))
+            })
         };
         Ok(text.and_then(|text| parse_cap(&text)))
     }
@@ -107,8 +107,10 @@ const V1_UNLIMITED: u64 = 1 << 62;
 /// CPUs, from a quota and a period in microseconds; `max` and -1 are no quota.
 pub(super) fn parse_cap(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
-    let (quota, period) = (quota.parse::<u32>().ok()?, period.trim().parse::<u32>().ok()?);
-    (period > 0).then(|| f64::from(quota) / f64::from(period))
+    let (quota, period) = (quota.parse::<u64>().ok()?, period.trim().parse::<u32>().ok()?);
+    #[allow(clippy::cast_precision_loss, reason = "exact for a hundred million CPUs")]
+    let quota = quota as f64;
+    (period > 0).then(|| quota / f64::from(period))
 }
 
 struct ControllerDir(Option<std::os::fd::OwnedFd>);

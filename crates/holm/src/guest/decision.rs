@@ -20,7 +20,7 @@ use crate::record::{Ids, Network, RunRecord, now, since_boot};
 use crate::rootfs;
 use crate::step;
 use crate::store::{self, Base};
-use crate::system::{self, BootFiles, Content, File, Identity, Kind, Stop};
+use crate::system::{self, BootFiles, Content, File, Identity, Kind};
 
 /// What is known about a start before the guest's cgroup and processes are made.
 #[derive(Debug)]
@@ -140,11 +140,7 @@ impl Decision<'_> {
     /// The signal that makes init shut down; `None` if it has none, and `stop` executes a command
     /// in the guest instead.
     fn stop_signal(&self) -> Option<i32> {
-        match (self.config.stop.signal, self.kind().stop()) {
-            (Some(signal), _) => Some(signal.0),
-            (None, Stop::Signal(signal)) => Some(signal),
-            (None, Stop::Command(_)) => None,
-        }
+        self.config.stop.signal.map(|signal| signal.0).or_else(|| self.kind().stop_signal())
     }
 
     /// The boot files.

@@ -26,7 +26,12 @@ fn implementation(network: &Network) -> &'static dyn Mode {
 /// the uplink's MTU and whether there is IPv6 depend on the current state of the host.
 pub fn plan(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
     let mut network = plan_addresses(instance, context, net)?;
-    network.dns = if net.dns.is_empty() { dns::host_servers() } else { net.dns.clone() };
+    network.dns = match net.dns.as_slice() {
+        // A guest that reaches nobody needs no look at the host's.
+        [] if net.mode == NetMode::None => Vec::new(),
+        [] => dns::host_servers(),
+        own => own.to_vec(),
+    };
     implementation(&network).complete(&mut network, net)?;
     Ok(network)
 }

@@ -17,16 +17,6 @@ pub enum Kind {
     Other,
 }
 
-/// How an init is told to shut down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    /// By this signal.
-    Signal(i32),
-    /// By this command, executed inside: no signal makes these inits power off unless their own
-    /// files were changed.
-    Command(&'static [&'static str]),
-}
-
 impl Kind {
     /// From `init_kind` of a base: `systemd 257`, `sysvinit`, `openrc`, `runit`.
     pub fn parse(text: &str) -> Self {
@@ -42,14 +32,15 @@ impl Kind {
         }
     }
 
-    /// How it is told to shut down.
-    pub fn stop(self) -> Stop {
+    /// The signal that makes it shut down; `None` if it has none.
+    pub fn stop_signal(self) -> Option<i32> {
         match self {
             // SIGRTMIN+3, "halt": systemd(1). The kernel's first real-time signal is 32, but the C
             // libraries keep two for themselves.
-            Self::Systemd(_) => Stop::Signal(34 + 3),
-            Self::SysVinit | Self::OpenRc | Self::Runit => Stop::Command(&["/sbin/init", "0"]),
-            Self::Minimal | Self::Other => Stop::Signal(15),
+            Self::Systemd(_) => Some(34 + 3),
+            // No signal makes these power off unless their own files were changed.
+            Self::SysVinit | Self::OpenRc | Self::Runit => None,
+            Self::Minimal | Self::Other => Some(15),
         }
     }
 

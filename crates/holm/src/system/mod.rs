@@ -20,4 +20,4 @@ pub use boot_files::{BootFiles, boot_files};
 pub use environment::environment;
 pub use file::{Content, File};
 pub use identity::{Identity, host_name, random_id128, ssh_keys, uuid};
-pub use kind::{Kind, Stop};
+pub use kind::Kind;

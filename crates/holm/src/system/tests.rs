@@ -30,8 +30,8 @@ fn kinds() {
     ] {
         assert_eq!(Kind::parse(text), kind, "{text}");
     }
-    assert_eq!(Kind::Systemd(252).stop(), Stop::Signal(37));
-    assert_eq!(Kind::Runit.stop(), Stop::Command(&["/sbin/init", "0"]));
+    assert_eq!(Kind::Systemd(252).stop_signal(), Some(37));
+    assert_eq!(Kind::Runit.stop_signal(), None);
 }
 
 #[test]

@@ -58,12 +58,12 @@ pub const COLUMNS: &[Column] = &[
     }),
     column("init-pid", "its init's process id on the host", |g| {
         let pid = g.record.as_ref().and_then(|record| u64::try_from(record.init_pid).ok());
-        some(pid, Value::Number)
+        some(pid.filter(|pid| *pid != 0), Value::Number)
     }),
-    column("monitor", "its monitor: present, adopted or missing", |g| {
+    column("monitor", "its monitor: present, replaced or missing", |g| {
         some(Monitor::of(g), |monitor| text(monitor.as_str()))
     }),
-    column("readiness", "ready, waiting, unreported or unknown", |g| {
+    column("readiness", "ready, waiting, unsupported or unknown", |g| {
         some(Readiness::of(g), |readiness| text(readiness.as_str()))
     }),
 ];

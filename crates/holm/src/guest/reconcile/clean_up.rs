@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::super::error::{Error, Result};
 use super::super::handle::{Guest, LockedGuest};
 use super::super::running::RunningGuest;
+use super::monitor_title::is_monitor;
 use crate::cgroup::GuestCgroup;
 use crate::net;
 use crate::pool;
@@ -42,6 +43,9 @@ fn wait_for_end_note(guest: &LockedGuest<'_>, record: &RunRecord) -> Result<()> 
         return Ok(());
     }
     let Some(monitor) = record.monitor()? else { return Ok(()) };
+    if !is_monitor(guest, record.monitor_pid)? {
+        return Ok(());
+    }
     let begin = Instant::now();
     while guest.end_note(record.init_inode)?.is_none()
         && begin.elapsed() < END_NOTE

@@ -6,9 +6,13 @@
 
 mod adopt;
 mod clean_up;
+mod monitor_title;
 mod repair;
 mod ruleset;
 mod sweep;
+
+/// How many seconds a start may take. What is younger than this and has no owner may belong to one.
+const START_MAX: u64 = 10;
 
 pub(super) use clean_up::{clean_up_with, remove_unrecorded};
 pub use repair::ensure_monitor;

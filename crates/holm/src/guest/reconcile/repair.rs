@@ -1,4 +1,3 @@
-use holm_proto::handoff::TITLE;
 use holm_proto::path::MONITOR_SOCKET;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -8,6 +7,7 @@ use super::super::handle::{Guest, LockedGuest};
 use super::super::running::{RunningGuest, read_record, running};
 use super::adopt::adopt;
 use super::clean_up::{clean_up, remove_unrecorded};
+use super::monitor_title::is_monitor;
 use crate::failed::is_there;
 use crate::record::RunRecord;
 
@@ -56,10 +56,7 @@ fn kill_unreachable_monitor(guest: &Guest<'_>, record: &RunRecord) -> Result<boo
         return Ok(false);
     }
     let Some(process) = record.monitor()? else { return Ok(true) };
-    // A `holm run --keep` waits for its guest itself and has no socket.
-    let title = format!("/proc/{}/cmdline", record.monitor_pid);
-    let title = std::fs::read(&title).map_err(|error| Error::io("read", title, error))?;
-    if !title.starts_with(format!("{TITLE}{}\0", guest.name()).as_bytes()) {
+    if !is_monitor(guest, record.monitor_pid)? {
         return Ok(false);
     }
     let _ = pidfd_send_signal(&process, Signal::KILL);

@@ -1,11 +1,9 @@
 use super::super::handle::Guest;
+use super::START_MAX;
 use crate::failed::in_one_line;
 use crate::net;
 use crate::pool::{Name, Pool};
 use crate::record::{RunRecord, now};
-
-/// How many seconds a start of an ephemeral guest may take.
-const START_MAX: u64 = 10;
 
 /// Tells that the ruleset had been flushed.
 #[derive(Debug)]

@@ -6,22 +6,23 @@ use holm_proto::path::MONITOR_SOCKET;
 use super::super::error::{Error, Result};
 use super::super::handle::Guest;
 use super::super::running::{RunningGuest, read_record};
+use super::START_MAX;
 use super::clean_up::clean_up_ephemeral;
 use super::repair::reconcile;
 use crate::failed::{is_there, unless_gone};
 use crate::pool::{Name, Pool};
 use crate::record::now;
 
-/// How many seconds a start may take. What is younger than this and has no owner may belong to one.
-const START_MAX: u64 = 10;
-
 /// Reconciles all guests: those that ended without a monitor, those that run without one, and those
 /// whose `holm run` was killed. Returns the guests for which that failed; the others are reconciled
 /// nevertheless.
 ///
+/// It also removes what killed commands have left in `tmp`.
+///
 /// It looks at every cgroup and id of the root, so it is meant for commands that do so
 /// anyway.
 pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
+    pool.clean_tmp();
     let taken = pool.allocated_ids()?;
     let cgroups = || -> Result<Vec<String>> { Ok(pool.cgroup()?.guests()?) };
     let names = cgroups()?.into_iter().filter_map(|name| Name::new(&name).ok());
