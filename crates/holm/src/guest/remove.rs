@@ -15,7 +15,11 @@ pub fn remove(guest: &Guest<'_>) -> Result<()> {
         // A guest.toml that is broken or gone does not protect the guest: removing it is one way to
         // be rid of the error.
         Ok(_) | Err(Error::Config(_)) => {}
-        Err(Error::Failed(failed)) if failed.source.kind() == io::ErrorKind::NotFound => {}
+        Err(Error::Failed(failed))
+            if matches!(
+                failed.source.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::InvalidData
+            ) => {}
         Err(error) => return Err(error),
     }
     require_stopped(&locked, ", or use `holm rm --force`")?;

@@ -3,7 +3,7 @@ use crate::command::Outcome;
 use crate::guest::{pid, status};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
-use crate::traces::traces;
+use crate::traces::{settled, traces};
 
 pub const TESTS: &[Test] = &[
     test!(create).bases(&["busybox"]),
@@ -91,12 +91,13 @@ fn stop(sandbox: &mut Sandbox) {
 }
 
 /// How many faults the usual run samples; `--slow` makes all of them.
-const SAMPLES: usize = 25;
+const SAMPLES: usize = 4;
 
 fn walk(sandbox: &mut Sandbox, verb: &Verb) {
     // The root now has what it keeps after its first guest.
     prepare(sandbox, Guest::Running);
     tidy(sandbox);
+    settled(sandbox);
     let before = left(sandbox);
     prepare(sandbox, verb.guest);
     let (outcome, calls) = record(sandbox, verb.args);
