@@ -44,7 +44,7 @@ pub fn spawn(
         }
     };
     drop(child_end);
-    match parent_end.follow(&pidfd, Some(TIMEOUT)) {
+    match parent_end.follow(&pidfd, TIMEOUT) {
         Ok(console) => Ok((pidfd, console)),
         Err(error @ process::Error::Timeout) => {
             // Not reaped: it may wait for a filesystem that the guest serves, and that cannot be

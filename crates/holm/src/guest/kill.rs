@@ -1,17 +1,53 @@
+use std::time::{Duration, Instant};
+
 use super::ending::{CLEAN_UP, Ending};
 use super::error::{Error, Result};
 use super::handle::Guest;
 use super::reconcile::remove_unrecorded;
 
-/// Kills all processes of a guest at once.
+/// How long another command may keep the guest locked after all its processes were killed.
+const LOCKED: Duration = Duration::from_secs(5);
+
+/// Kills all processes of a guest at once, whatever other command has it locked: a start that hangs
+/// would keep it locked as long as its init lives.
 pub fn kill(guest: &Guest<'_>) -> Result<()> {
+    let was_locked = guest.has_dir()? && guest.try_lock()?.is_none();
+    if was_locked {
+        if let Some(cgroup) = guest.cgroup()? {
+            cgroup.kill()?;
+            cgroup.wait_empty(CLEAN_UP)?;
+        }
+        if !is_unlocked_within(guest, LOCKED)? {
+            let name = guest.name();
+            guest.pool().report_repair(&format!(
+                "all processes of guest {name} were killed; another command has it locked, and is \
+                 to clean up"
+            ));
+            return Ok(());
+        }
+    }
     let ending = match Ending::begin(*guest, None) {
         Err(Error::RecordUnreadable { .. }) => return kill_unrecorded(guest),
+        // The command that had it locked has cleaned up.
+        Err(Error::NotRunning(_)) if was_locked => return Ok(()),
         ending => ending?,
     };
     let Some(ending) = ending else { return Ok(()) };
     ending.running.cgroup.kill()?;
     ending.finish()
+}
+
+/// Waits until no other command has the guest locked; returns whether that was in time.
+fn is_unlocked_within(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
+    const STEP: Duration = Duration::from_millis(10);
+    let begin = Instant::now();
+    while guest.has_dir()? && guest.try_lock()?.is_none() {
+        if begin.elapsed() > timeout {
+            return Ok(false);
+        }
+        std::thread::sleep(STEP);
+    }
+    Ok(true)
 }
 
 /// Kills a guest whose run record cannot be read: another version of Holm wrote it, or it is

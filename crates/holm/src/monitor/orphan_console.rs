@@ -40,7 +40,7 @@ pub fn orphan_console(pid: i32, init: &OwnedFd) -> Option<OwnedFd> {
         }
     };
     drop(inside);
-    let found = parent.follow(&pidfd, Some(TIMEOUT));
+    let found = parent.follow(&pidfd, TIMEOUT);
     if found.is_err() {
         let _ = pidfd_send_signal(&pidfd, Signal::KILL);
     } else {

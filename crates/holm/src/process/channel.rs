@@ -16,6 +16,10 @@ use super::message::{LENGTH, Message, Step};
 use super::{Error, Result};
 use crate::terminal::is_master;
 
+/// How long each step of a guest's first process may take. It is milliseconds, unless the host has
+/// no memory or time left.
+const INIT: Duration = Duration::from_mins(2);
+
 /// The parent's end of the channel to a process that it has cloned.
 #[derive(Debug)]
 pub struct ParentEnd {
@@ -79,10 +83,12 @@ impl ChildEnd {
         [self.from_parent.as_fd(), self.to_parent.as_fd()]
     }
 
+    /// A pipe takes so short a message whole. Without it both sides would wait for each other, so
+    /// this process ends if it cannot be sent.
     fn send(&self, message: Message) {
-        // A pipe takes so short a message whole. If the parent is dead, the next wait ends this
-        // process.
-        let _ = retry_on_intr(|| write(&self.to_parent, &message.to_bytes()));
+        if retry_on_intr(|| write(&self.to_parent, &message.to_bytes())).is_err() {
+            exit_now(127);
+        }
     }
 
     fn wait_for(&self, wanted: Message) {
@@ -95,6 +101,12 @@ impl ChildEnd {
 impl ParentEnd {
     /// Waits until the child has its namespaces.
     pub fn wait_ready(&self) -> Result<()> {
+        self.wait_ready_within(INIT)
+    }
+
+    fn wait_ready_within(&self, timeout: Duration) -> Result<()> {
+        self.wait_for_message(timeout)
+            .map_err(|error| stuck(error, "make its namespaces", timeout))?;
         match self.next()? {
             Some(Message::Ready) => Ok(()),
             Some(other) => Err(unexpected(other)),
@@ -106,19 +118,17 @@ impl ParentEnd {
     /// program.
     pub fn release(&self, child: &OwnedFd) -> Result<Option<OwnedFd>> {
         self.send(Message::Release)?;
-        self.follow(child, None)
+        self.follow(child, INIT).map_err(|error| stuck(error, "execute init", INIT))
     }
 
     /// Receives messages until the child has executed its program; returns the master of its
     /// console, if it offers one. For a child that waits for no release: it may have executed its
     /// program already. `timeout` is for each message: in a running guest the child may be frozen,
     /// or wait for a filesystem that the guest serves.
-    pub fn follow(&self, child: &OwnedFd, timeout: Option<Duration>) -> Result<Option<OwnedFd>> {
+    pub fn follow(&self, child: &OwnedFd, timeout: Duration) -> Result<Option<OwnedFd>> {
         let mut console = None;
         loop {
-            if let Some(timeout) = timeout {
-                self.wait_for_message(timeout)?;
-            }
+            self.wait_for_message(timeout)?;
             let Some(message) = self.next()? else { break };
             let Message::Console(fd) = message else { return Err(unexpected(message)) };
             let fail = |errno| Error::step("take", "the guest's console", errno);
@@ -191,6 +201,14 @@ impl ParentEnd {
 pub fn end_child(child: &OwnedFd) {
     let _ = pidfd_send_signal(child, Signal::KILL);
     let _ = waitid(WaitId::PidFd(child.as_fd()), WaitIdOptions::EXITED);
+}
+
+/// The error for a guest's first process that did not come to its next step in time.
+fn stuck(error: Error, step: &'static str, timeout: Duration) -> Error {
+    match error {
+        Error::Timeout => Error::InitStuck { step, seconds: timeout.as_secs() },
+        error => error,
+    }
 }
 
 /// Whether the kernel's error is ESRCH.
@@ -274,6 +292,13 @@ mod tests {
         drop(child);
         parent.wait_ready().unwrap();
         let null = std::fs::File::open("/dev/null").unwrap().into();
-        assert!(parent.follow(&null, None).unwrap().is_none());
+        assert!(parent.follow(&null, INIT).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_child_that_never_gets_ready_is_not_waited_for_without_end() {
+        let (parent, _child) = channel().unwrap();
+        let stuck = parent.wait_ready_within(Duration::from_millis(1)).unwrap_err();
+        assert!(stuck.to_string().contains("did not make its namespaces"), "{stuck}");
     }
 }

@@ -36,6 +36,17 @@ pub enum Error {
          or waits for a filesystem that does not respond"
     )]
     Timeout,
+    /// A guest's first process did not come to its next step in time.
+    #[error(
+        "the guest's first process did not {step} within {seconds} s: the host is out of memory or \
+         of CPU time, or the guest is frozen; try again"
+    )]
+    InitStuck {
+        /// What it did not do.
+        step: &'static str,
+        /// How long was waited.
+        seconds: u64,
+    },
     /// A resource limit that this host does not let Holm set.
     #[error(
         "cannot set rlimits.{name}: raising a hard limit needs CAP_SYS_RESOURCE, \
@@ -88,6 +99,9 @@ impl Coded for Error {
             Self::Timeout => Details::new(Code::CommandStuck)
                 .reason("the guest is frozen, or waits for a filesystem that does not respond")
                 .remedy("holm thaw"),
+            Self::InitStuck { step, seconds } => Details::new(Code::Timeout)
+                .reason(format!("it did not {step} within {seconds} s"))
+                .remedy("try again when the host has memory and CPU time"),
             Self::Rlimit { name, .. } => Details::new(Code::LimitRefused)
                 .object(format!("rlimits.{name}"))
                 .remedy("choose a lower value"),

@@ -8,6 +8,7 @@ use crate::command::Outcome;
 use crate::guest::{IDLE, exec, idle, pid, status};
 use crate::host::Snapshot;
 use crate::host::free_port;
+use crate::process::Stopped;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 use crate::traces::changes_nothing;
@@ -17,6 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(two_creates).bases(&["busybox"]),
     test!(start_against_rm).bases(&["busybox"]),
     test!(start_against_stop).bases(&["busybox"]),
+    test!(kill_against_a_start_that_hangs).bases(&["busybox"]),
     test!(a_released_root_has_nothing_on_the_host).bases(&["busybox"]),
     test!(release_against_run).bases(&["busybox"]),
 ];
@@ -94,6 +96,23 @@ fn start_against_stop(sandbox: &mut Sandbox) {
                 stop.refused(&["guest box", "not running"]);
                 sandbox.holm(&["stop", "box"]).ok();
             }
+        }
+    });
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// `kill` does not wait for the lock that the start holds.
+fn kill_against_a_start_that_hangs(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    changes_nothing(sandbox, |sandbox| {
+        for step in ["record", "wait-for-init", "pivot"] {
+            let mut start = Stopped::new(sandbox, &["start", "box"], step);
+            let killed = sandbox.holm(&["kill", "box"]).ok();
+            assert!(killed.stderr.contains("another command has it locked"), "{step}: {killed}");
+            let (status, said) = start.resume(sandbox);
+            // Before there was a process, there was none to kill.
+            assert!(step == "record" || !status.success(), "{step}: {said}");
+            sandbox.holm(&["kill", "box"]);
         }
     });
     sandbox.holm(&["rm", "box"]).ok();
