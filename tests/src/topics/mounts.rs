@@ -14,6 +14,8 @@ pub const TESTS: &[Test] = &[
     test!(a_guest_that_stays_has_the_table).bases(&["busybox"]),
     test!(a_guest_in_the_hosts_network_has_the_table).bases(&["busybox"]),
     test!(a_systemd_guest_has_the_table),
+    test!(mounts_reach_the_guests_other_namespaces).bases(&["busybox"]),
+    test!(files_have_one_device_number).bases(&["busybox"]),
 ];
 
 /// The mounts by the table of a guest that meets these conditions: mountpoint and flags. Its one
@@ -86,4 +88,35 @@ fn a_systemd_guest_has_the_table(sandbox: &mut Sandbox) {
     let expected = by_table(&[When::OwnNetwork, When::Persistent, When::Present(BOOT_ID)], None);
     assert_eq!(mounted(&printed), expected);
     sandbox.holm(&["rm", "--force", "box"]).ok();
+}
+
+/// The mounts are shared inside, and none of them with the host.
+fn mounts_reach_the_guests_other_namespaces(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let inside = exec(sandbox, "box", SHOW).ok().stdout;
+    let groups: Vec<&str> = inside
+        .lines()
+        .map(|line| {
+            let group = line.split(' ').find_map(|field| field.strip_prefix("shared:"));
+            group.unwrap_or_else(|| panic!("not shared: {line}"))
+        })
+        .collect();
+    let host = std::fs::read_to_string("/proc/self/mountinfo").expect("our mounts");
+    for field in host.split_whitespace() {
+        let peer = field.strip_prefix("shared:").or_else(|| field.strip_prefix("master:"));
+        assert!(!peer.is_some_and(|group| groups.contains(&group)), "{field} in\n{inside}");
+    }
+    let script = "mkdir /tmp/m; unshare -m --propagation slave sleep 100 & sleep 0.2; \
+                  mount -t tmpfs later /tmp/m; grep -c later /proc/$!/mountinfo; kill $!";
+    assert_eq!(exec(sandbox, "box", script).ok().stdout, "1\n");
+    remove(sandbox, "box");
+}
+
+/// `find -xdev` and `du -x` see the whole root: files of the base, files of the guest, directories.
+fn files_have_one_device_number(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let script =
+        "echo new > /etc/new; stat -c %d / /bin /bin/busybox /etc /etc/new | sort -u | wc -l";
+    assert_eq!(exec(sandbox, "box", script).ok().stdout.trim(), "1");
+    remove(sandbox, "box");
 }

@@ -9,6 +9,7 @@ use super::limits::limits;
 use super::machine_id::mark_started;
 use super::running::write_record;
 use crate::cgroup::GuestCgroup;
+use crate::config::Arch;
 use crate::failed::in_one_line;
 use crate::launch::{self, Assembled, Assembly, Running, Spec, Stdio};
 use crate::net;
@@ -60,6 +61,7 @@ impl<'a> Attempt<'a> {
                 image: &decision.base.image,
                 objects: &objects,
                 upper: decision.layer.upper(),
+                xino: config.arch != Arch::I686,
             },
             base: decision.ids.base,
             shm: config.memory.shm,

@@ -56,6 +56,7 @@ fn mount_and_write(scratch: &Scratch, user_namespace: BorrowedFd<'_>) -> Result<
         image: &write_image(scratch)?,
         objects: &scratch.directory("objects")?,
         upper: Upper::Disk(&scratch.directory("disk")?),
+        xino: true,
     };
     unshare_mounts().map_err(|error| in_one_line(&error))?;
     let _guest_root = GuestRoot::assume(PROBE_IDS).map_err(|error| in_one_line(&error))?;

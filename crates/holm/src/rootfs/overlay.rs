@@ -22,6 +22,9 @@ pub struct Layers<'a> {
     pub objects: &'a Path,
     /// The guest's own changes.
     pub upper: Upper<'a>,
+    /// All files have the device number of the root, and inode numbers that differ by layer, of 64
+    /// bits. Programs of 32 bits without large-file support cannot stat such files (EOVERFLOW).
+    pub xino: bool,
 }
 
 /// Where a guest's private layer is.
@@ -67,6 +70,7 @@ pub fn mount_root(
         .set("metacopy", "on")?
         .set("redirect_dir", "on")?
         .set("index", "off")?
+        .set("xino", if layers.xino { "on" } else { "off" })?
         .mount(ROOT_FLAGS)?;
     refuse_read_only(&root, layers.upper)?;
     let here = root.try_clone().map_err(|error| Error::io("keep", stage.join("root"), error))?;

@@ -95,6 +95,10 @@ fn whole_system(sandbox: &mut Sandbox, base: &str) {
         session.stdout.contains("/run/user/1000") && session.stdout.contains("joe"),
         "{session}"
     );
+    // Credentials of units are mounts that systemd makes for them.
+    let unit = ["systemd-run", "-q", "--wait", "--pipe", "-p", "SetCredential=word:secret"];
+    let script = ["sh", "-c", "cat $CREDENTIALS_DIRECTORY/word"];
+    assert_eq!(exec(sandbox, &[&unit[..], &script].concat()).ok().stdout, "secret");
     // Whatever the distribution has written into the kernel's settings at boot.
     exec(sandbox, &["su", "-", "joe", "-c", "ping -c1 -w60 169.254.1.1"]).ok();
     let log = exec(sandbox, &["journalctl", "-b", "--no-pager", "-u", "cron"]).ok();

@@ -8,6 +8,7 @@ use holm_sys::exec::cloexec_from;
 use holm_sys::in_place::run_without_exec;
 use holm_sys::process::{self as sys, flags};
 use rustix::fs::{CWD, Mode};
+use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::process::{Gid, Signal, Uid, chdir, set_parent_process_death_signal, setsid, umask};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
@@ -73,6 +74,11 @@ fn prepare(
         to_launcher.end_if_orphaned();
     }
     sys::unshare(flags::NEWNS).map_err(|error| (Step::MountNamespace, error))?;
+    // As systemd's container interface wants it: mounts that its services make reach the mount
+    // namespaces of the others (credentials, PrivateTmp=). None of them reaches the host, whose
+    // mounts are no peers of these.
+    mount_change("/", MountPropagationFlags::SHARED | MountPropagationFlags::REC)
+        .map_err(at(Step::MountNamespace))?;
     chdir(&init.directory).map_err(at(Step::Directory))?;
     cloexec_from(3).map_err(|error| (Step::Exec, error))?;
     let (terminals, keep) = match init.stdio {
