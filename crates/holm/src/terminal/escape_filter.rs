@@ -178,10 +178,19 @@ fn character(text: &[u8]) -> Piece {
         Err(_) => return Piece::Control(1),
     };
     match whole.chars().next() {
-        Some(c) if c.is_control() => Piece::Control(c.len_utf8()),
+        Some(c) if c.is_control() || is_deceptive(c) => Piece::Control(c.len_utf8()),
         Some(c) => Piece::Text(c.len_utf8()),
         None => Piece::Control(1),
     }
+}
+
+/// Characters that reorder the text around them or cannot be seen, so that a line could read as
+/// another. The joiners (U+200C, U+200D) are not among them: Persian and emoji need them.
+fn is_deceptive(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Bytes that are not text, in a visible form.

@@ -75,7 +75,7 @@ fn shown(bytes: &[u8]) -> String {
 
 #[test]
 fn text_and_colours_reach_a_terminal() {
-    for text in ["plain\ttext\n", "ä € 🦀 \u{301}\n", ""] {
+    for text in ["plain\ttext\n", "ä € 🦀 \u{301} \u{6cc}\u{200c}\n", ""] {
         assert_eq!(shown(text.as_bytes()), text);
     }
     assert_eq!(shown(b"line\r\r\nline\r\n"), "line\nline\n");
@@ -86,7 +86,7 @@ fn text_and_colours_reach_a_terminal() {
 
 #[test]
 fn commands_reach_no_terminal() {
-    let cases: [(&[u8], &str); 10] = [
+    let cases: [(&[u8], &str); 12] = [
         (b"\x1b[2J\x1b[H", "^[[2J^[[H"),
         (b"\x1b]0;title\x07", "^[]0;title^G"),
         (b"\x1b[6n\x1bc", "^[[6n^[c"),
@@ -97,6 +97,11 @@ fn commands_reach_no_terminal() {
         (b"end \x1b[3", "end ^[[3"),
         (b"\x1b\x1b[31", "^[^[[31"),
         (b"\0\x0e", "^@^N"),
+        ("user\u{202e}toor".as_bytes(), "user\\xe2\\x80\\xaetoor"),
+        (
+            "a\u{200b}b\u{feff}\u{e0041}".as_bytes(),
+            "a\\xe2\\x80\\x8bb\\xef\\xbb\\xbf\\xf3\\xa0\\x81\\x81",
+        ),
     ];
     for (bytes, text) in cases {
         assert_eq!(shown(bytes), text);
