@@ -168,6 +168,22 @@ fn arguments<A: Args>(matches: &ArgMatches) -> Result<A, Failure> {
     A::from_arg_matches(matches).map_err(|e| Failure::usage(e.to_string()))
 }
 
+/// Refuses a command that begins with a dash: it is a mistyped option of the verb.
+pub fn refuse_option(verb: &Verb, command: &[String]) -> Result<(), Failure> {
+    let Some(option) = command.first().filter(|first| first.starts_with('-')) else {
+        return Ok(());
+    };
+    let typed = option.split('=').next().unwrap_or(option);
+    let (own, global) = (verb.clap(), global::command());
+    let options = own.get_arguments().chain(global.get_arguments()).filter_map(clap::Arg::get_long);
+    let long: Vec<String> = options.map(|option| format!("--{option}")).collect();
+    let near = holm::config::nearest(typed, long.iter().map(String::as_str));
+    let guess = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
+    let name = verb.name;
+    let message = format!("holm {name} has no option {typed}{guess}");
+    Err(Failure::usage(message).object(typed).help(format!("holm help {name}")))
+}
+
 /// The exit status that stands for an end, as in a shell.
 pub fn status_of(how: How) -> u8 {
     match how {

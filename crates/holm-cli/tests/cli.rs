@@ -268,3 +268,13 @@ fn the_manual_has_all_verbs_and_keys() {
     }
     assert!(end.contains("doctor ends with 1"), "{end}");
 }
+
+#[test]
+fn a_mistyped_option_is_no_command() {
+    refused(
+        &["run", "--base", "b", "--memroy", "1G", "--", "id"],
+        &["holm run has no option --memroy", "did you mean --memory?"],
+    );
+    refused(&["run", "--base", "b", "--memroy=1G", "id"], &["did you mean --memory?"]);
+    refused(&["exec", "g", "--usr", "joe", "id"], &["holm exec has no option --usr", "--user"]);
+}

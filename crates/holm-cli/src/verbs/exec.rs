@@ -9,7 +9,7 @@ use holm::pool::Name;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::verb::{Group, Outcome, Run, Verb, status_of};
+use crate::verb::{Group, Outcome, Run, Verb, refuse_option, status_of};
 
 pub const VERB: Verb = Verb::new::<Exec>(Group::Inside, "exec", "Run a command in a running guest")
     .examples(
@@ -51,6 +51,7 @@ pub struct Exec {
 
 impl Run for Exec {
     fn run(self, context: &Context) -> Outcome {
+        refuse_option(&VERB, &self.command)?;
         let command = Command {
             argv: self.command,
             env: variables(&self.env)?,

@@ -8,7 +8,7 @@ use holm::pool::Name;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::options::Options;
-use crate::verb::{Group, Outcome, Run, Verb, status_of};
+use crate::verb::{Group, Outcome, Run, Verb, refuse_option, status_of};
 
 pub const VERB: Verb = Verb::new::<RunOnce>(
     Group::Guests,
@@ -56,6 +56,7 @@ impl Run for RunOnce {
             let message = "run waits for its command; a guest that stays is made by holm launch";
             return Err(Failure::usage(message).help("holm launch NAME --base BASE -- CMD"));
         }
+        refuse_option(&VERB, &self.command)?;
         if self.command.is_empty() {
             let message =
                 "run needs a command; a guest that runs a whole system is made by holm launch";
