@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal};
 
-use crate::guest::{ended, exec, status};
+use crate::guest::{IDLE, ended, exec, status};
 use crate::process::{Stopped, is_stopped, kill, kill_hard, process};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
@@ -21,6 +21,7 @@ pub const TESTS: &[Test] = &[
     test!(at_each_step_of_the_end).bases(&["busybox"]),
     test!(at_each_step_of_the_start_that_follows).bases(&["busybox"]),
     test!(a_repair_killed_at_each_step).bases(&["busybox"]),
+    test!(before_init_of_a_guest_that_restarts).bases(&["busybox"]),
 ];
 
 /// The steps of `holm monitor-ended` when no restart follows.
@@ -192,5 +193,18 @@ fn a_repair_killed_at_each_step(sandbox: &mut Sandbox) {
         is_noted(sandbox, "unknown", &what);
         is_repaired(sandbox, &before, &what);
     }
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// Nobody is left to start the guest again, and `status` says so.
+fn before_init_of_a_guest_that_restarts(sandbox: &mut Sandbox) {
+    let args = [&["launch", "box", "--set", "restart=always"][..], &IDLE].concat();
+    sandbox.holm(&args).ok();
+    let (init, monitor) = (process(sandbox, "init_pid"), process(sandbox, "monitor_pid"));
+    kill_hard(sandbox, monitor);
+    kill_hard(sandbox, init);
+    let shown = status(sandbox, "box");
+    let why = shown["last_run"]["restart_failure"].as_str().unwrap_or_default();
+    assert!(why.contains("its monitor was killed") && why.contains("holm start box"), "{shown}");
     sandbox.holm(&["rm", "box"]).ok();
 }

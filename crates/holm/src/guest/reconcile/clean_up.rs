@@ -7,6 +7,7 @@ use super::super::handle::{Guest, LockedGuest};
 use super::super::running::RunningGuest;
 use super::monitor_title::is_monitor;
 use crate::cgroup::GuestCgroup;
+use crate::config::Restart;
 use crate::net;
 use crate::pool;
 use crate::process::{ended_within, own_pid};
@@ -24,15 +25,33 @@ const STABLE: u64 = 60;
 pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
     let record = &run.record;
     wait_for_end_note(guest, record)?;
-    let left_to_monitor = (record.has_monitor()?
-        && !record.is_stopping()
-        && record.monitor_pid != own_pid())
-    .then(|| PendingRestart {
-        at: now(),
-        monitor_pid: record.monitor_pid,
-        monitor_inode: record.monitor_inode,
-    });
-    clean_up_with(guest, run, |last| LastRun { pending: last.pending.or(left_to_monitor), ..last })
+    let has_monitor = record.has_monitor()?;
+    let failure = if has_monitor || record.is_stopping() || record.init_pid == 0 {
+        None
+    } else {
+        restart_without_monitor(guest)
+    };
+    let left_to_monitor = (has_monitor && !record.is_stopping() && record.monitor_pid != own_pid())
+        .then(|| PendingRestart {
+            at: now(),
+            monitor_pid: record.monitor_pid,
+            monitor_inode: record.monitor_inode,
+        });
+    clean_up_with(guest, run, |last| LastRun {
+        pending: last.pending.or(left_to_monitor),
+        failure: last.failure.or(failure),
+        ..last
+    })
+}
+
+/// Why a guest that lost its monitor before its init is not started again, although its restart
+/// policy may say so.
+fn restart_without_monitor(guest: &Guest<'_>) -> Option<String> {
+    let restarts = guest.config().is_ok_and(|(_, config)| config.restart != Restart::No);
+    restarts.then(|| {
+        let name = guest.name();
+        format!("its monitor was killed, so nothing applied restart; `holm start {name}` starts it")
+    })
 }
 
 /// Waits until the monitor has noted how init ended, which it does first of all: whoever comes
