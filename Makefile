@@ -56,6 +56,11 @@ test-vm: integration
 	$(SUDO) $(TESTS) --prepare $(filter --slow,$(ARGS)) --holm $(HOLM) --import $(IMPORT)
 	for lane in $(VM_LANES); do $(SUDO) tests/vm/lane $$lane $(HOLM) $(IMPORT) $(TESTS) $(ARGS) || exit 1; done
 
+## walk: each verb is killed, and each of its system calls fails, at every call (an hour or two)
+.PHONY: walk
+walk:
+	$(MAKE) --no-print-directory test-host ARGS='--slow walk'
+
 ## lint: formatting, clippy, dependencies and their licences, what the code and the documents keep to
 .PHONY: lint
 lint:

@@ -1,5 +1,5 @@
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, Result};
@@ -38,11 +38,7 @@ pub fn allocate(root: &Path) -> Result<u8> {
     {
         return Ok(number);
     }
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(&instances)
-        .map_err(|error| Error::io("make the directory", &instances, error))?;
+    make_private(&instances)?;
     let _lock = Lock::directory(&instances)?;
     // Read again under the lock: another command may have released or changed it.
     let known = stored(root)?;
@@ -97,6 +93,17 @@ pub fn cgroup_name(root: &Path, instance: u8) -> String {
 /// The name of the cgroup of the guests of a root that is not the default one.
 fn other_cgroup(instance: u8) -> String {
     format!("{DEFAULT_CGROUP}-{instance}")
+}
+
+/// Makes the directory of instance numbers. Users of the host can neither see the guests' names
+/// below /run/holm, nor lock what commands wait for.
+fn make_private(instances: &Path) -> Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(instances)
+        .and_then(|()| fs::set_permissions(RUN, fs::Permissions::from_mode(0o700)))
+        .map_err(|error| Error::io("make the directory", instances, error))
 }
 
 /// The root that holds a number.

@@ -1,5 +1,6 @@
 //! Missing features of the host, and callers who are not root.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::guest::{IDLE, idle, status};
@@ -10,6 +11,7 @@ use crate::traces::changes_nothing;
 pub const TESTS: &[Test] = &[
     test!(not_root).bases(&["busybox"]),
     test!(a_missing_requirement_is_named).bases(&["busybox"]),
+    test!(users_of_the_host_see_no_guests),
 ];
 
 fn not_root(sandbox: &mut Sandbox) {
@@ -58,4 +60,11 @@ fn a_missing_requirement_is_named(sandbox: &mut Sandbox) {
     sandbox.run(without.args(["start", "box"])).ok();
     sandbox.holm(&["kill", "box"]).ok();
     sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// Neither names nor locks below /run/holm are for users of the host.
+fn users_of_the_host_see_no_guests(sandbox: &mut Sandbox) {
+    sandbox.holm(&["ls"]).ok();
+    let mode = std::fs::metadata("/run/holm").expect("/run/holm").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
 }
