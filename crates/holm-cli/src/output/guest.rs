@@ -68,7 +68,7 @@ pub enum State {
     Stopping,
     /// it has ended, and its monitor will start it again
     Restarting,
-    /// its run record cannot be read
+    /// it could not be found out, and `health.problem` says why
     Unknown,
 }
 

@@ -80,8 +80,8 @@ impl GuestCgroup {
         let file =
             openat(&self.dir, "cgroup.events", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let file = match file {
-            // The cgroup has been removed or is being removed.
-            Err(Errno::NOENT | Errno::NODEV) if !wanted => return Ok(true),
+            // The cgroup has been removed or is being removed, so nothing is in it or frozen.
+            Err(Errno::NOENT | Errno::NODEV) => return Ok(!wanted),
             file => file.map_err(fail)?,
         };
         let deadline = timeout.map(|timeout| Instant::now() + timeout);

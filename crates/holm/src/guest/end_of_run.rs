@@ -21,7 +21,8 @@ pub fn end_of_run(guest: &Guest<'_>, ended: Ended) -> Result<()> {
         Ok((_, config)) => (Some(config.restart), None),
         Err(error) => (None, Some(in_one_line(&error))),
     };
-    let own_inode = process::inode(own_pid())?;
+    // Without it the id alone decides: the end must be recorded in any case.
+    let own_inode = process::inode(own_pid()).unwrap_or(0);
     let mut wait = None;
     let note = |last: LastRun| {
         wait = policy.and_then(|policy| wait_before_restart(&last, ended, policy));
@@ -53,8 +54,8 @@ pub(super) fn record_own_end(
     guest: &LockedGuest<'_>,
     note: impl FnOnce(LastRun) -> LastRun,
 ) -> Result<()> {
-    let own_inode = process::inode(own_pid())?;
-    let own = |pid, inode| pid == own_pid() && inode == own_inode;
+    let own_inode = process::inode(own_pid()).ok();
+    let own = |pid, inode| pid == own_pid() && own_inode.is_none_or(|own| inode == own);
     if let Some(cgroup) = guest.cgroup()?
         && let Some(record) = read_record(&cgroup, guest.name())?
         && own(record.monitor_pid, record.monitor_inode)

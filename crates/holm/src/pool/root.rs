@@ -149,9 +149,16 @@ impl Pool {
     /// Locks a guest unless another process has it locked.
     pub fn try_lock_guest(&self, guest: &Name) -> Result<Option<Lock>> {
         let dir = self.guest_dir(guest);
-        match Lock::try_directory(&dir)? {
-            Some(lock) if lock.is_of(&dir)? => Ok(Some(lock)),
-            _ => Ok(None),
+        match Lock::try_directory(&dir) {
+            Ok(Some(lock)) if lock.is_of(&dir)? => Ok(Some(lock)),
+            Ok(_) => Ok(None),
+            // It was removed by the command that had it locked.
+            Err(Error::Failed(Failed { source, .. }))
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 

@@ -1,7 +1,7 @@
 use super::super::error::Result;
 use super::super::handle::Guest;
 use super::super::reconcile::{restore_ruleset, sweep, sweep_one};
-use super::summary::{Status, Summary, inspect};
+use super::summary::{Status, Summary, inspect, unknown};
 use crate::failed::in_one_line;
 use crate::pool::{Name, Pool};
 
@@ -19,8 +19,12 @@ pub fn names(pool: &Pool) -> Result<Vec<Name>> {
 pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
     let failed = sweep(pool)?;
     let names = names(pool)?;
-    let found = names.iter().filter_map(|name| inspect(&Guest::new(pool, name)).transpose());
-    let mut all = found.collect::<Result<Vec<Summary>>>()?;
+    let found = names.iter().filter_map(|name| {
+        // One guest that cannot be looked at must not hide the others.
+        let inspected = inspect(&Guest::new(pool, name));
+        inspected.unwrap_or_else(|error| Some(unknown(name, &error)))
+    });
+    let mut all: Vec<Summary> = found.collect();
     for (name, error) in failed {
         // It may be gone by now.
         if let Some(guest) = all.iter_mut().find(|guest| guest.name == name) {

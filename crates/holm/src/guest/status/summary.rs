@@ -22,7 +22,7 @@ pub enum Status {
     Stopping,
     /// It has ended and will be started again.
     Restarting,
-    /// It has a cgroup, whose run record cannot be read.
+    /// It could not be found out: its run record cannot be read, or another look has failed.
     Unknown,
 }
 
@@ -145,8 +145,8 @@ fn last_run(guest: &Guest<'_>, runs: bool) -> Result<Option<LastRun>> {
     Ok(Some(last))
 }
 
-/// A guest whose run record cannot be read.
-fn unknown(name: &Name, error: &Error) -> Summary {
+/// A guest that cannot be looked at.
+pub(super) fn unknown(name: &Name, error: &Error) -> Summary {
     Summary {
         name: name.clone(),
         status: Status::Unknown,
