@@ -1,5 +1,6 @@
 //! `holm stop`.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use clap::Args;
@@ -46,20 +47,20 @@ impl Run for Stop {
     }
 }
 
-/// The time that was asked for, else the guest's own, else the usual: for an ephemeral guest, and
-/// if guest.toml has a mistake, which must not keep a guest from being stopped.
+/// The time that was asked for, else the guest's own, else the usual: for an ephemeral guest, which
+/// has no guest.toml, and with a notice if that cannot be read, which must not keep a guest from
+/// being stopped.
 pub fn timeout(pool: &Pool, guest: &Name, asked: Option<Duration>) -> Duration {
     let usual = config::Stop::default().timeout;
     asked.unwrap_or_else(|| match Guest::new(pool, guest).config() {
         Ok((_, config)) => config.stop.timeout,
-        Err(guest::Error::Config(_)) => {
+        Err(guest::Error::Failed(failed)) if failed.source.kind() == ErrorKind::NotFound => usual,
+        Err(error) => {
             let seconds = usual.as_secs();
             term::print_error(&format!(
-                "holm: guest.toml of {guest} has a mistake, so its stop.timeout is not known: it \
-                 has {seconds} s\n"
+                "holm: stop.timeout of {guest} is not known, so it has {seconds} s: {error}\n"
             ));
             usual
         }
-        Err(_) => usual,
     })
 }

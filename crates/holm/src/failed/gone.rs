@@ -1,7 +1,7 @@
 //! Telling what is not there from what could not be looked at.
 
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::Failed;
 
@@ -13,6 +13,18 @@ pub(crate) fn unless_gone<T>(found: io::Result<T>) -> io::Result<Option<T>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The text of a file, if there is one.
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>, Failed> {
+    let text = unless_gone(fs::read_to_string(path));
+    text.map_err(|error| Failed::new("read", path, error))
+}
+
+/// Where a link leads, if there is one.
+pub(crate) fn link_if_there(path: &Path) -> Result<Option<PathBuf>, Failed> {
+    let link = unless_gone(fs::read_link(path));
+    link.map_err(|error| Failed::new("read the link", path, error))
 }
 
 /// Whether there is something at this path. A link is followed.

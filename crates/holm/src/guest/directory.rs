@@ -13,7 +13,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
 use crate::config::{self, Config};
-use crate::failed::unless_gone;
+use crate::failed::read_if_there;
 use crate::pool;
 use crate::record::LastRun;
 
@@ -34,7 +34,7 @@ impl Guest<'_> {
     /// Its last run; `None` if no run has ended yet, or if it was recorded by a version of Holm
     /// that wrote it otherwise.
     pub(super) fn last_run(&self) -> Result<Option<LastRun>> {
-        let text = read(&self.dir().join("last"))?;
+        let text = read_if_there(&self.dir().join("last"))?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
@@ -46,7 +46,7 @@ impl Guest<'_> {
     /// How init ended according to the end note, if that is about this run. A monitor writes the
     /// note without locking the guest, so it may be an older one.
     pub(super) fn end_note(&self, run: u64) -> Result<Option<String>> {
-        let note = read(&self.end_note_path())?.and_then(|text| Note::parse(&text));
+        let note = read_if_there(&self.end_note_path())?.and_then(|text| Note::parse(&text));
         Ok(note.filter(|note| note.run == run).map(|note| note.ended.to_string()))
     }
 }
@@ -73,11 +73,6 @@ impl LockedGuest<'_> {
             _ => Ok(false),
         }
     }
-}
-
-/// The text of a file, if it is there.
-fn read(path: &Path) -> Result<Option<String>> {
-    unless_gone(fs::read_to_string(path)).map_err(|error| Error::io("read", path, error))
 }
 
 /// Moves a directory to a path that must not exist.

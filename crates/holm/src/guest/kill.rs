@@ -5,14 +5,18 @@ use super::error::{Error, Result};
 use super::handle::Guest;
 use super::reconcile::remove_unrecorded;
 
-/// How long another command may keep the guest locked after all its processes were killed.
+/// How long another command may keep the guest locked before its processes are killed without the
+/// lock. Most do for milliseconds, and under the lock the end is recorded as asked for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long it may keep the guest locked after that.
 const LOCKED: Duration = Duration::from_secs(5);
 
 /// Kills all processes of a guest at once, whatever other command has it locked: a start that hangs
 /// would keep it locked as long as its init lives.
 pub fn kill(guest: &Guest<'_>) -> Result<()> {
-    let was_locked = guest.has_dir()? && guest.try_lock()?.is_none();
-    if was_locked {
+    let hangs = !is_unlocked_within(guest, PATIENCE)?;
+    if hangs {
         if let Some(cgroup) = guest.cgroup()? {
             cgroup.kill()?;
             cgroup.wait_empty(CLEAN_UP)?;
@@ -29,7 +33,7 @@ pub fn kill(guest: &Guest<'_>) -> Result<()> {
     let ending = match Ending::begin(*guest, None) {
         Err(Error::RecordUnreadable { .. }) => return kill_unrecorded(guest),
         // The command that had it locked has cleaned up.
-        Err(Error::NotRunning(_)) if was_locked => return Ok(()),
+        Err(Error::NotRunning(_)) if hangs => return Ok(()),
         ending => ending?,
     };
     let Some(ending) = ending else { return Ok(()) };

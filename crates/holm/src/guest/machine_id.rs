@@ -2,7 +2,7 @@ use std::fs;
 
 use super::error::{Error, Result};
 use super::handle::Guest;
-use crate::failed::{is_there, unless_gone};
+use crate::failed::{is_there, read_if_there};
 use crate::pool;
 use crate::system;
 
@@ -21,8 +21,7 @@ pub(super) fn machine_id(guest: &Guest<'_>, is_persistent: bool) -> Result<(Stri
     }
     let path = guest.dir().join("machine-id");
     let is_first = is_there(&guest.dir().join(NEW))?;
-    let stored = unless_gone(fs::read_to_string(&path));
-    match stored.map_err(|error| Error::io("read", &path, error))? {
+    match read_if_there(&path)? {
         Some(id) if id.trim().len() == 32 => Ok((id.trim().to_owned(), is_first)),
         _ => {
             let id = fresh()?;

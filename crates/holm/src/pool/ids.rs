@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::error::{Error, Result};
 use super::name::Name;
 use super::root::Pool;
-use crate::failed::unless_gone;
+use crate::failed::{link_if_there, read_if_there};
 use crate::record::{Ids, NESTED_RANGES, RANGE};
 
 /// The largest context id; the smallest is 1. The context id is the number of the guest's range in
@@ -89,17 +89,12 @@ impl Pool {
 
     /// Where the link of a context id leads, if it is allocated.
     fn owner_link(&self, context: u32) -> Result<Option<PathBuf>> {
-        let link = self.id_link(context);
-        unless_gone(fs::read_link(&link)).map_err(|error| Error::io("read the link", &link, error))
+        Ok(link_if_there(&self.id_link(context))?)
     }
 
     /// The ids in the file `id` of a guest's directory; `None` if it has none yet.
     pub fn recorded_ids(&self, directory: &Path) -> Result<Option<Ids>> {
-        let path = directory.join("id");
-        let text = unless_gone(fs::read_to_string(&path));
-        let Some(text) = text.map_err(|error| Error::io("read", &path, error))? else {
-            return Ok(None);
-        };
+        let Some(text) = read_if_there(&directory.join("id"))? else { return Ok(None) };
         let parsed = || {
             let (context, count) = text.trim().split_once(' ')?;
             let nesting = count.parse::<u32>().ok()? > RANGE;

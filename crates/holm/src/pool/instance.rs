@@ -6,7 +6,7 @@ use super::error::{Error, Result};
 use super::files::write;
 use super::lock::Lock;
 use crate::cgroup::{self, GuestCgroup, Layout, PoolCgroup};
-use crate::failed::{is_there, unless_gone};
+use crate::failed::{is_there, link_if_there, read_if_there};
 
 /// The root that is used if neither `--root` nor `HOLM_ROOT` is given.
 pub const DEFAULT_ROOT: &str = "/var/lib/holm";
@@ -108,15 +108,12 @@ fn make_private(instances: &Path) -> Result<()> {
 
 /// The root that holds a number.
 fn holder(instances: &Path, number: u8) -> Result<Option<PathBuf>> {
-    let link = instances.join(number.to_string());
-    unless_gone(fs::read_link(&link)).map_err(|error| Error::io("read the link", &link, error))
+    Ok(link_if_there(&instances.join(number.to_string()))?)
 }
 
 /// The number stored in a root.
 fn stored(root: &Path) -> Result<Option<u8>> {
-    let path = root.join(NUMBER_FILE);
-    let text = unless_gone(fs::read_to_string(&path));
-    let text = text.map_err(|error| Error::io("read", &path, error))?;
+    let text = read_if_there(&root.join(NUMBER_FILE))?;
     Ok(text.and_then(|text| text.trim().parse().ok()))
 }
 

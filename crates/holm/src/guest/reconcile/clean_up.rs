@@ -25,20 +25,16 @@ const STABLE: u64 = 60;
 pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
     let record = &run.record;
     wait_for_end_note(guest, record)?;
-    let has_monitor = record.has_monitor()?;
-    let failure = if has_monitor || record.is_stopping() || record.init_pid == 0 {
-        None
+    let (pending, failure) = if record.is_stopping() || record.monitor_pid == own_pid() {
+        (None, None)
+    } else if record.has_monitor()? {
+        let RunRecord { monitor_pid, monitor_inode, .. } = *record;
+        (Some(PendingRestart { at: now(), monitor_pid, monitor_inode }), None)
     } else {
-        restart_without_monitor(guest)
+        (None, restart_without_monitor(guest))
     };
-    let left_to_monitor = (has_monitor && !record.is_stopping() && record.monitor_pid != own_pid())
-        .then(|| PendingRestart {
-            at: now(),
-            monitor_pid: record.monitor_pid,
-            monitor_inode: record.monitor_inode,
-        });
     clean_up_with(guest, run, |last| LastRun {
-        pending: last.pending.or(left_to_monitor),
+        pending: last.pending.or(pending),
         failure: last.failure.or(failure),
         ..last
     })

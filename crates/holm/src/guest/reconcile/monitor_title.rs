@@ -7,9 +7,9 @@ use crate::failed::unless_gone;
 /// Whether the process with this id is the guest's monitor by its title, and not a `holm run
 /// --keep`, which waits for its guest itself: it has no socket, and writes no end note.
 pub fn is_monitor(guest: &Guest<'_>, pid: i32) -> Result<bool> {
-    let path = format!("/proc/{pid}/cmdline");
+    let title = format!("/proc/{pid}/cmdline");
     let title =
-        unless_gone(std::fs::read(&path)).map_err(|error| Error::io("read", path, error))?;
+        unless_gone(std::fs::read(&title)).map_err(|error| Error::io("read", title, error))?;
     let own = format!("{TITLE}{}\0", guest.name());
     Ok(title.is_some_and(|title| title.starts_with(own.as_bytes())))
 }
