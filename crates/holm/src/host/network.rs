@@ -12,7 +12,7 @@ use rustix::net::{
 use super::finding::Answer;
 use super::machine::Machine;
 use crate::net;
-use crate::process::run_in_child;
+use crate::process::{call_for_output, run_in_child};
 
 pub(super) fn forwarding(_: &Machine) -> Answer {
     const FILE: &str = "/proc/sys/net/ipv4/ip_forward";
@@ -33,8 +33,8 @@ pub(super) fn nftables(_: &Machine) -> Answer {
     if let Err(error) = request(Some(NETFILTER), &message) {
         return Answer::No(error);
     }
-    match Command::new("nft").arg("--version").output() {
-        Ok(output) => Answer::Yes(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+    match call_for_output(Command::new("nft").arg("--version")) {
+        Ok(nft) => Answer::Yes(nft.printed.trim().to_owned()),
         Err(error) => Answer::No(format!("the kernel has it, but nft cannot be run: {error}")),
     }
 }

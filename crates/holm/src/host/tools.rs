@@ -1,18 +1,17 @@
 //! Programs that Holm calls.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::finding::Answer;
 use super::machine::Machine;
+use crate::process::call_for_output;
 
 /// The oldest CRIU that restores guests of the kernels that Holm runs on.
 const CRIU_OLDEST: (u32, u32) = (4, 1);
 
 pub(super) fn criu(_: &Machine) -> Answer {
-    let output =
-        Command::new("criu").arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();
-    match output {
-        Ok(output) => judge_criu(&String::from_utf8_lossy(&output.stdout)),
+    match call_for_output(Command::new("criu").arg("--version")) {
+        Ok(criu) => judge_criu(&criu.printed),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Answer::No("no criu in PATH".to_owned())
         }

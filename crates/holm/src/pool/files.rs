@@ -1,10 +1,12 @@
 //! Files and directories of a root.
 
-use std::fs;
 use std::path::Path;
+use std::process::Command;
+use std::{fs, io};
 
 use super::error::{Error, Result};
 use super::name::Name;
+use crate::process::call_for_errors;
 
 /// Replaces a file atomically and durably: readers see the old text or the new one, also after a
 /// crash.
@@ -12,7 +14,7 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = directory.join(format!(".{file_name}.{}", std::process::id()));
-    let store = || -> std::io::Result<()> {
+    let store = || -> io::Result<()> {
         fs::write(&new, text)?;
         fs::File::open(&new)?.sync_all()?;
         fs::rename(&new, path)?;
@@ -28,16 +30,13 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
 /// against all expectation, that is an error. `rm` copes with any depth of directories, because it
 /// keeps no descriptor open for each level.
 pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
-    let output = std::process::Command::new("rm")
-        .args(["-rf", "--one-file-system", "--"])
-        .arg(dir)
-        .output()
-        .map_err(|error| Error::io("remove", dir, error))?;
-    if output.status.success() {
+    let mut rm = Command::new("rm");
+    let called = call_for_errors(rm.args(["-rf", "--one-file-system", "--"]).arg(dir), "");
+    let called = called.map_err(|error| Error::io("remove", dir, error))?;
+    if called.status.success() {
         return Ok(());
     }
-    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(Error::io("remove", dir, std::io::Error::other(message)))
+    Err(Error::io("remove", dir, io::Error::other(called.printed.trim())))
 }
 
 /// The names in a directory, sorted, without those that are no valid [`Name`].

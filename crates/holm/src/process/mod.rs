@@ -1,5 +1,5 @@
 //! Making a process in a guest: the channel to it, its namespaces, credentials, resource limits,
-//! scheduling and console; and identifying processes.
+//! scheduling and console; identifying processes; and calling programs for their output.
 //!
 //! `launch`, `exec`, `monitor`, `host` and `guest` use it; nothing here knows what a guest is made
 //! of.
@@ -13,6 +13,7 @@ mod error;
 mod identity;
 mod message;
 mod namespaces;
+mod program;
 mod recorded;
 pub(crate) mod rlimits;
 mod scheduling;
@@ -29,6 +30,7 @@ pub(crate) use message::Step;
 pub(crate) use namespaces::{
     HostNamespaces, PidNamespaceGuard, in_pid_namespace, unshare_mounts, write_id_maps,
 };
+pub(crate) use program::{call_for_errors, call_for_output};
 pub(crate) use scheduling::{drop_scheduling_boost, reset_scheduling};
 
 /// The result of what this module does.

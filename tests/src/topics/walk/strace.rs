@@ -64,7 +64,7 @@ pub fn run_with(sandbox: &Sandbox, call: &Call, fault: Fault, args: &[&str]) -> 
     let outcome = sandbox.run(&mut strace(sandbox, &["-e", &trace, "-e", &inject], args));
     let log = fs::read_to_string(log(sandbox)).expect("a log of strace");
     let hit = match fault {
-        Fault::Kill => log.contains("+++ killed by SIGKILL"),
+        Fault::Kill => log.contains("<unfinished ...>"),
         Fault::Error(_) => log.contains("(INJECTED)"),
     };
     (outcome, hit)

@@ -6,6 +6,8 @@
 
 use std::process::Command;
 
+use crate::process::call_for_output;
+
 /// Another program's chain that drops forwarded packets unless one of its rules accepts them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocker {
@@ -52,8 +54,7 @@ pub fn blockers() -> Vec<Blocker> {
 
 /// The output of nft; empty if it is not installed, which `attach` reports.
 fn nft(args: &[&str]) -> String {
-    let output = Command::new("nft").args(args).output();
-    output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
+    call_for_output(Command::new("nft").args(args)).map(|nft| nft.printed).unwrap_or_default()
 }
 
 /// The chains with policy drop for forwarded packets, from `nft list chains`.

@@ -1,10 +1,10 @@
 //! Loading an instance's nftables table, which is needed once per boot, and deleting it.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -14,6 +14,7 @@ use super::ruleset::{DIGEST_PREFIX, digest, ruleset, table};
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, Socket, find};
 use crate::net::request::Request;
+use crate::process::call_for_errors;
 
 /// Whether the instance's table exists and has this digest.
 fn is_current(netfilter: &Socket, instance: u8, digest: &str) -> Result<bool, Error> {
@@ -90,24 +91,13 @@ fn lock(instance: u8) -> Result<File, Error> {
 }
 
 fn run(table: &str, script: &str) -> Result<(), Error> {
-    let mut child = Command::new("nft")
-        .args(["-f", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(Error::NftMissing)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // If nft ends early, the reason is on its standard error.
-        let _ = stdin.write_all(script.as_bytes());
-    }
-    let output = child.wait_with_output().map_err(Error::NftMissing)?;
-    if output.status.success() {
+    let called = call_for_errors(Command::new("nft").args(["-f", "-"]), script);
+    let nft = called.map_err(Error::NftMissing)?;
+    if nft.status.success() {
         return Ok(());
     }
-    let stderr = String::from_utf8_lossy(&output.stderr);
     Err(Error::Nft {
         table: table.to_owned(),
-        message: stderr.lines().next().unwrap_or("no message").to_owned(),
+        message: nft.printed.lines().next().unwrap_or("no message").to_owned(),
     })
 }
