@@ -7,10 +7,7 @@ use std::ptr::null;
 
 use crate::bare::{Args, Inherited};
 use crate::child::ChildProcess;
-
-unsafe extern "C" {
-    static mut environ: *const *const c_char;
-}
+use crate::command_line::{environ, overwrite_command_line};
 
 /// Runs `program` in this process, called with `arguments` in the environment `env`, and ends with
 /// its status.
@@ -33,7 +30,10 @@ pub fn run_without_exec(
     if unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) } < 0 {
         return io::Error::last_os_error();
     }
-    overwrite_command_line(arguments.first());
+    let name = arguments.first().map_or(&[][..], |name| name.as_bytes());
+    if let Err(error) = overwrite_command_line(name) {
+        return error;
+    }
     let leak = |strings: &[CString]| -> &'static [*const c_char] {
         let pointers = strings.iter().map(|argument| argument.clone().into_raw().cast_const());
         pointers.chain([null()]).collect::<Vec<_>>().leak()
@@ -54,29 +54,4 @@ pub fn run_without_exec(
     // once.
     let inherited = unsafe { Inherited::new() };
     crate::process::exit_now(program(args, inherited))
-}
-
-/// Puts `name` in the place of the arguments with which this program was executed, which
-/// `/proc/PID/cmdline` shows to all.
-fn overwrite_command_line(name: Option<&CString>) {
-    let count = std::env::args_os().len();
-    // SAFETY: the kernel puts the pointers to the arguments and a null right below those to the
-    // environment (fs/binfmt_elf.c), where `environ` points until somebody changes the environment,
-    // which safe code cannot; the strings stand one after the other, in writable memory that is
-    // this process's own. Rust's runtime has copied nothing but pointers to them, and they still
-    // end in a null.
-    unsafe {
-        let first = environ.sub(1 + count);
-        if count == 0 || !(*environ.sub(1)).is_null() {
-            return;
-        }
-        let start = (*first).cast_mut();
-        let last = *first.add(count - 1);
-        let length = last.addr() - start.addr() + libc::strlen(last);
-        start.write_bytes(0, length);
-        if let Some(name) = name {
-            let name = name.as_bytes();
-            start.cast::<u8>().copy_from(name.as_ptr(), name.len().min(length));
-        }
-    }
 }

@@ -29,6 +29,8 @@ pub mod bpf;
 #[cfg(feature = "std")]
 pub mod child;
 #[cfg(feature = "std")]
+pub mod command_line;
+#[cfg(feature = "std")]
 pub mod exec;
 #[cfg(feature = "std")]
 pub mod in_place;

@@ -5,37 +5,39 @@ use std::io;
 /// Numbers on `x86_64` of calls that fail at once when every argument is invalid.
 const NATIVE: &[u32] = &[
     103, 163, 164, 167, 168, 172, 173, 174, 175, 176, 177, 178, 179, 227, 246, 248, 249, 250, 298,
-    304, 313, 320, 321, 323, 425, 426, 427, 443, SOCKET,
+    304, 313, 320, 321, 323, 425, 426, 427, 443, SOCKET, SETSOCKOPT,
 ];
 /// The same on i386.
 const COMPAT: &[u32] = &[
     25, 51, 79, 87, 101, 102, 103, 110, 115, 127, 128, 129, 130, 131, 264, 283, 286, 287, 288, 336,
-    342, 350, 357, 359, 374, 404, 425, 426, 427, 443,
+    342, 350, 357, 359, 366, 374, 404, 425, 426, 427, 443,
 ];
 const SOCKET: u32 = 41;
+const SETSOCKOPT: u32 = 54;
 
-/// Makes a system call of the `x86_64` ABI whose first argument is `first` and whose others are all
-/// ones.
+/// Makes a system call of the `x86_64` ABI whose first arguments are `first`, at most three, and
+/// whose others are all ones.
 ///
 /// # Panics
 /// When the call is not in the table of those that then have no effect.
-pub fn native(number: u32, first: u32) -> io::Result<()> {
+pub fn native(number: u32, first: &[u32]) -> io::Result<()> {
     assert!(NATIVE.contains(&number), "call {number} is not known to be harmless");
     let none = u64::MAX;
+    let at = |place: usize| first.get(place).map_or(none, |value| widen(*value));
     // SAFETY: of the calls in the table none touches this process's memory when its pointers are
     // all ones: the kernel finds them bad before it acts.
-    let result =
-        unsafe { libc::syscall(i64::from(number), widen(first), none, none, none, none, none) };
+    let result = unsafe { libc::syscall(i64::from(number), at(0), at(1), at(2), none, none, none) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes a system call of the i386 ABI (int 0x80), as a 32-bit program would.
+/// Makes a system call of the i386 ABI (int 0x80), as a 32-bit program would; `first` as above.
 ///
 /// # Panics
 /// When the call is not in the table of those that then have no effect.
 #[cfg(target_arch = "x86_64")]
-pub fn compat(number: u32, first: u32) -> io::Result<()> {
+pub fn compat(number: u32, first: &[u32]) -> io::Result<()> {
     assert!(COMPAT.contains(&number), "call {number} is not known to be harmless");
+    let at = |place: usize| u64::from(first.get(place).copied().unwrap_or(u32::MAX));
     let result: i64;
     // SAFETY: as for `native`; rbx, which the compiler keeps for itself, is put back, and what the
     // kernel clears on this entry (r8 to r11) is declared.
@@ -44,10 +46,10 @@ pub fn compat(number: u32, first: u32) -> io::Result<()> {
             "xchg {first}, rbx",
             "int 0x80",
             "xchg {first}, rbx",
-            first = inout(reg) u64::from(first) => _,
+            first = inout(reg) at(0) => _,
             inlateout("rax") i64::from(number) => result,
-            in("rcx") u64::from(u32::MAX),
-            in("rdx") u64::from(u32::MAX),
+            in("rcx") at(1),
+            in("rdx") at(2),
             in("rsi") u64::from(u32::MAX),
             in("rdi") u64::from(u32::MAX),
             lateout("r8") _, lateout("r9") _, lateout("r10") _, lateout("r11") _,
@@ -68,7 +70,7 @@ mod tests {
     #[test]
     fn invalid_arguments_fail() {
         // Without a filter: bad address or bad value, or a kernel that has no such call.
-        let (native, compat) = (super::native(321, u32::MAX), super::compat(357, u32::MAX));
+        let (native, compat) = (super::native(321, &[]), super::compat(357, &[]));
         assert!(native.is_err() && compat.is_err(), "{native:?} {compat:?}");
     }
 }

@@ -14,6 +14,8 @@ pub const TESTS: &[Test] = &[
     test!(a_guest_that_stays_has_the_table).bases(&["busybox"]),
     test!(a_guest_in_the_hosts_network_has_the_table).bases(&["busybox"]),
     test!(a_systemd_guest_has_the_table),
+    test!(a_guest_with_nesting_has_the_table).bases(&["busybox"]),
+    test!(no_sysfs_is_writable).bases(&["busybox"]),
     test!(mounts_reach_the_guests_other_namespaces).bases(&["busybox"]),
     test!(files_have_one_device_number).bases(&["busybox"]),
 ];
@@ -57,18 +59,22 @@ fn mounted(mountinfo: &str) -> Vec<(String, String)> {
 
 const SHOW: &str = "cat /proc/self/mountinfo";
 
+/// A guest with a network of its own, in which no containers may run.
+const OWN_NETWORK: [When; 2] = [When::OwnNetwork, When::NoNesting];
+
 fn a_guest_for_one_command_has_the_table(sandbox: &mut Sandbox) {
     let bind = format!("{}:/probe:ro", sandbox.probe_directory().display());
     let run = ["run", "--base", "busybox", "--net", "none", "-v", &bind, "--", "sh", "-c", SHOW];
     let printed = sandbox.holm(&run).ok().stdout;
-    let expected = by_table(&[When::OwnNetwork, When::Named], Some("/probe"));
+    let expected = by_table(&[&OWN_NETWORK[..], &[When::Named]].concat(), Some("/probe"));
     assert_eq!(mounted(&printed), expected);
 }
 
 fn a_guest_that_stays_has_the_table(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let printed = exec(sandbox, "box", SHOW).ok().stdout;
-    let expected = by_table(&[When::OwnNetwork, When::Persistent, When::MinimalInit], None);
+    let conditions = [When::Persistent, When::MinimalInit];
+    let expected = by_table(&[&OWN_NETWORK[..], &conditions].concat(), None);
     assert_eq!(mounted(&printed), expected);
     remove(sandbox, "box");
 }
@@ -79,13 +85,40 @@ fn a_guest_in_the_hosts_network_has_the_table(sandbox: &mut Sandbox) {
     assert_eq!(mounted(&printed), by_table(&[When::HostNetwork], None));
 }
 
+fn a_guest_with_nesting_has_the_table(sandbox: &mut Sandbox) {
+    let run = ["run", "--base", "busybox", "--net", "none", "--set", "security.nesting=true"];
+    let printed = sandbox.holm(&[&run[..], &["--", "sh", "-c", SHOW]].concat()).ok().stdout;
+    assert_eq!(mounted(&printed), by_table(&[When::OwnNetwork, When::Nesting], None));
+}
+
+/// [S5] Settings of network interfaces in a sysfs make threads of the host's kernel.
+fn no_sysfs_is_writable(sandbox: &mut Sandbox) {
+    let script = "cd /dev/.holm/sys/class/net/lo || exit 1
+        mount -t sysfs -o ro fresh /mnt || exit 1
+        mkdir /tmp/rw && mount -t sysfs fresh /tmp/rw
+        mount -o remount,rw /mnt; mount -o remount,bind,rw /dev/.holm/sys
+        for lo in . /sys/class/net/lo /mnt/class/net/lo /tmp/rw/class/net/lo; do
+            echo 100 > $lo/tx_queue_len && echo a setting by $lo
+        done 2>/dev/null; true";
+    let run = ["run", "--base", "busybox", "--net", "none"];
+    let with = |setting: &str| {
+        let args = [&run[..], &["--set", setting, "--", "sh", "-c", script]].concat();
+        sandbox.holm(&args).ok().stdout
+    };
+    assert_eq!(with("security.nesting=false"), "");
+    // The test itself can see one that is writable.
+    let open = with("security.nesting=true");
+    assert!(open.contains("a setting by ."), "{open}");
+}
+
 /// The init mounts nothing itself, as a real systemd would.
 fn a_systemd_guest_has_the_table(sandbox: &mut Sandbox) {
     let source = system(sandbox, |dir| fake_systemd(dir, "#!/bin/sh\nexec sleep 100000\n"));
     sandbox.holm(&["base", "import", "odd", &source]).ok();
     sandbox.holm(&["launch", "box", "--base", "odd", "--init", "system", "--net", "none"]).ok();
     let printed = exec(sandbox, "box", "/bin/busybox cat /proc/self/mountinfo").ok().stdout;
-    let expected = by_table(&[When::OwnNetwork, When::Persistent, When::Present(BOOT_ID)], None);
+    let conditions = [When::Persistent, When::Present(BOOT_ID)];
+    let expected = by_table(&[&OWN_NETWORK[..], &conditions].concat(), None);
     assert_eq!(mounted(&printed), expected);
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }

@@ -16,7 +16,7 @@ const MODES: [(&str, NetMode); 3] =
 const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
 
 /// All keys, in the order of the documentation.
-pub(super) static KEYS: [Key; 33] = [
+pub(super) static KEYS: [Key; 34] = [
     Key {
         name: "base",
         kind: Kind::Text,
@@ -331,6 +331,15 @@ pub(super) static KEYS: [Key; 33] = [
         help: "allow userfaultfd(2)",
         set: |c, i| flag(i).map(|v| c.security.userfaultfd = v),
         show: |c, _| vec![c.security.userfaultfd.to_string()],
+    },
+    Key {
+        name: "security.packet-rings",
+        kind: Kind::Bool,
+        default: "false",
+        effect: NextStart,
+        help: "allow rings of packet sockets, as tcpdump uses them; no limit counts their memory",
+        set: |c, i| flag(i).map(|v| c.security.packet_rings = v),
+        show: |c, _| vec![c.security.packet_rings.to_string()],
     },
     Key {
         name: "ssh.keys",

@@ -64,7 +64,7 @@ fn every_key_is_read() {
         devices = ["/dev/fuse", "/dev/net/tun"]
         env = { LANG = "C.UTF-8", EMPTY = "" }
         rlimits = { nofile = "1024:4096", core = "unlimited", stack = "64K" }
-        security = { caps = ["net_admin", "-CAP_NET_RAW"], nesting = true, userfaultfd = true }
+        security = { caps = ["net_admin", "-CAP_NET_RAW"], nesting = true, userfaultfd = true, packet-rings = true }
         ssh.keys = ["ssh-ed25519 AAAAC3Nza me"]
         [net]
         address = ["10.97.0.9", "fd00:686f:6c6d:1::9"]

@@ -251,4 +251,7 @@ pub struct Security {
     pub nesting: bool,
     /// Allow userfaultfd(2).
     pub userfaultfd: bool,
+    /// Allow packet sockets with rings, whose memory no limit counts.
+    #[serde(default)]
+    pub packet_rings: bool,
 }

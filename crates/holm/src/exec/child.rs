@@ -83,6 +83,10 @@ fn prepare(
     if plan.record.arch == Arch::I686 {
         sys::personality_32_bit().map_err(|error| (Step::Personality, error))?;
     }
+    // While this process is root on the host, whom the limit on memory for compiled filters
+    // (net.core.bpf_jit_limit) does not bind: guests use that up.
+    let filter = security::seccomp(&plan.record.security, plan.record.arch);
+    security::install(&filter).map_err(|error| (Step::Filter, error.into_kernel()))?;
     // The mount namespace is joined last, with no more capabilities than guest root has: of a guest
     // that is still being launched it is the host's, and the kernel then refuses it. It is opened
     // first: with the guest's capabilities an init that runs without exec cannot be inspected
@@ -112,8 +116,6 @@ fn prepare(
     let kernel = |step| move |error: security::Error| (step, error.into_kernel());
     let bound =
         security::bounding_set(&plan.record.security).map_err(kernel(Step::Capabilities))?;
-    let filter = security::seccomp(&plan.record.security, plan.record.arch);
-    security::install(&filter).map_err(kernel(Step::Filter))?;
     security::apply_caps(bound).map_err(kernel(Step::Capabilities))?;
     become_user(&user).map_err(at(Step::Credentials))?;
     let env = environment(plan.command, &user, plan.streams.has_terminal());

@@ -31,6 +31,8 @@ pub fn spawn(
     if net::has_own_namespace(&record.network) {
         joined |= flags::NEWNET;
     }
+    process::hide_values(&command.env)
+        .map_err(|error| Error::step("hide the environment of", "the command", error))?;
     let cloned = {
         let _guard = PidNamespaceGuard::enter(init.as_fd())?;
         clone_into_leaf(cgroup)?

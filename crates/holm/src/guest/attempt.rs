@@ -70,6 +70,7 @@ impl<'a> Attempt<'a> {
             init_program: init_file.as_deref(),
             persistent: decision.layer.is_persistent(),
             host_network: !net::has_own_namespace(&decision.network),
+            nesting: config.security.nesting,
         };
         let assembly = Assembly {
             ids: decision.ids,

@@ -7,6 +7,7 @@
 mod channel;
 mod child;
 mod clocks;
+mod command_line;
 mod console;
 mod credentials;
 mod error;
@@ -21,6 +22,7 @@ mod scheduling;
 pub(crate) use channel::{ChildEnd, ParentEnd, channel, end_child};
 pub(crate) use child::run_in_child;
 pub(crate) use clocks::{TimeNamespace, reset_clocks};
+pub(crate) use command_line::hide_values;
 pub(crate) use console::open_console;
 pub(crate) use credentials::GuestRoot;
 pub use error::Error;

@@ -33,6 +33,8 @@ pub struct Sources<'a> {
     pub persistent: bool,
     /// The guest shares the host's network.
     pub host_network: bool,
+    /// Containers may run in the guest.
+    pub nesting: bool,
 }
 
 /// The namespaces of the guest that the launcher need not join to mount in them.
@@ -95,6 +97,8 @@ impl<'a> Mounts<'a> {
             When::MinimalInit => self.sources.init_program.is_some(),
             When::HostNetwork => self.sources.host_network,
             When::OwnNetwork => !self.sources.host_network,
+            When::Nesting => !self.sources.host_network && self.sources.nesting,
+            When::NoNesting => !self.sources.host_network && !self.sources.nesting,
             When::Present(path) => self.tree.exists(Path::new(path)),
         }
     }

@@ -91,6 +91,10 @@ pub enum When {
     HostNetwork,
     /// The others.
     OwnNetwork,
+    /// Of the others, those in which containers may run (`security.nesting`).
+    Nesting,
+    /// Of the others, those in which none may.
+    NoNesting,
     /// Those in which a file or directory of this name is there.
     Present(&'static str),
     /// Those whose guest.toml names some.
@@ -168,7 +172,7 @@ pub static TABLE: &[Mount] = &[
     mount("/proc", What::Proc, INERT, Part::Proc),
     // The kernel lets a process mount proc or sysfs only where it already sees one that nothing
     // covers: without these, containers in the guest and units with ProtectProc= could not start.
-    // Writable, as what the guest mounts itself may then be.
+    // What the guest mounts itself may be written if this may.
     mount("/dev/.holm/proc", What::Again("/proc"), INERT, Part::Proc),
     // Addresses of the kernel's functions, in clear where kptr_restrict is 0 and perf is not
     // restricted: they defeat KASLR.
@@ -188,7 +192,11 @@ pub static TABLE: &[Mount] = &[
         .external(),
     mount("/sys/fs/cgroup", What::Cgroup, INERT, Part::Sys),
     mount("/dev/mqueue", What::MessageQueues, INERT, Part::Sys),
-    mount("/dev/.holm/sys", What::Again("/sys"), INERT, Part::Sys).when(When::OwnNetwork),
+    // Some settings of network interfaces there make threads of the host's kernel (`threaded`) or
+    // keep its CPUs busy, and no limit counts either.
+    mount("/dev/.holm/sys", What::Again("/sys"), INERT.union(RO), Part::Sys).when(When::NoNesting),
+    // Engines mount one for writing in privileged containers.
+    mount("/dev/.holm/sys", What::Again("/sys"), INERT, Part::Sys).when(When::Nesting),
     // The map of physical memory is world-readable below it; and packages that find `efi` or `acpi`
     // there (grub, fwupd) assume that they run on the bare machine.
     masked_directory("/sys/firmware"),

@@ -18,7 +18,12 @@ const RETURN: u16 = 0x06; // BPF_RET | BPF_K
 // Offsets in struct seccomp_data.
 const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
-const ARGUMENT_0_LOW: u32 = 16;
+const ARGUMENTS: u32 = 16;
+const ARGUMENT_SIZE: u32 = 8;
+
+/// Which values of an argument are meant: its place, from 0, and the low halves. What the tests look
+/// at are `int`s to the kernel, which ignores the high halves.
+pub type Test = (u8, &'static [u32]);
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +31,8 @@ pub enum Verdict {
     Allow,
     /// Fails with this errno.
     Errno(u16),
-    /// Fails with the errno when the low half of the first argument is the value.
-    IfFirst(u32, u16),
+    /// Fails with the errno if all of these tests are true.
+    If(&'static [Test], u16),
 }
 
 impl Verdict {
@@ -35,7 +40,7 @@ impl Verdict {
     fn value(self) -> u32 {
         match self {
             Verdict::Allow => 0x7fff_0000,
-            Verdict::Errno(errno) | Verdict::IfFirst(_, errno) => 0x0005_0000 | u32::from(errno),
+            Verdict::Errno(errno) | Verdict::If(_, errno) => 0x0005_0000 | u32::from(errno),
         }
     }
 }
@@ -92,7 +97,7 @@ fn section(ranges: &[Range]) -> Vec<Instruction> {
     let mut verdicts: Vec<Verdict> = Vec::new();
     for range in ranges {
         let after = match range.verdict {
-            Verdict::IfFirst(_, errno) => [Verdict::Errno(errno), Verdict::Allow],
+            Verdict::If(_, errno) => [Verdict::Errno(errno), Verdict::Allow],
             plain => [plain, plain],
         };
         for verdict in [range.verdict].into_iter().chain(after) {
@@ -101,26 +106,51 @@ fn section(ranges: &[Range]) -> Vec<Instruction> {
             }
         }
     }
-    // Checks of an argument (two instructions) come first: jumps go forward only, and theirs lead
-    // to the returns.
-    verdicts.sort_by_key(|v| !matches!(v, Verdict::IfFirst(..)));
+    // Checks of arguments come first: jumps go forward only, and theirs lead to the returns.
+    verdicts.sort_by_key(|v| !matches!(v, Verdict::If(..)));
     let mut returns = Vec::new();
     let mut at = ranges.len() - 1;
     for verdict in verdicts {
         returns.push((verdict, at));
-        at += if matches!(verdict, Verdict::IfFirst(..)) { 2 } else { 1 };
+        at += match verdict {
+            Verdict::If(tests, _) => length(tests),
+            _ => 1,
+        };
     }
     let mut out = vec![jump_free(LOAD, NUMBER)];
     out.extend(tree(ranges, 0, &returns));
     for (verdict, at) in &returns {
-        if let Verdict::IfFirst(value, errno) = verdict {
-            out.push(jump_free(LOAD, ARGUMENT_0_LOW));
-            let jt = distance(at + 1, offset_of(&returns, Verdict::Errno(*errno)));
-            let jf = distance(at + 1, offset_of(&returns, Verdict::Allow));
-            out.push(Instruction { code: JUMP_EQ, jt, jf, k: *value });
+        if let Verdict::If(tests, errno) = verdict {
+            let refuse = offset_of(&returns, Verdict::Errno(*errno));
+            out.extend(checks(tests, *at, refuse, offset_of(&returns, Verdict::Allow)));
         } else {
             out.push(jump_free(RETURN, verdict.value()));
         }
+    }
+    out
+}
+
+/// How many instructions [`checks`] makes of `tests`: one loads the argument, one compares it with
+/// each value.
+fn length(tests: &[Test]) -> usize {
+    tests.iter().map(|(_, values)| 1 + values.len()).sum()
+}
+
+/// Leads to `refuse` if all `tests` are true, otherwise to `allow`; its first instruction is the
+/// section's number `at`.
+fn checks(tests: &[Test], mut at: usize, refuse: usize, allow: usize) -> Vec<Instruction> {
+    let mut out = Vec::new();
+    for (index, (argument, values)) in tests.iter().enumerate() {
+        out.push(jump_free(LOAD, ARGUMENTS + ARGUMENT_SIZE * u32::from(*argument)));
+        let end = at + length(&[(*argument, *values)]);
+        let then = if index + 1 == tests.len() { refuse } else { end };
+        for (left, value) in (0..values.len()).rev().zip(*values) {
+            at += 1;
+            let otherwise = if left == 0 { allow } else { at + 1 };
+            let (jt, jf) = (distance(at, then), distance(at, otherwise));
+            out.push(Instruction { code: JUMP_EQ, jt, jf, k: *value });
+        }
+        at = end;
     }
     out
 }

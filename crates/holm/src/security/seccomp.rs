@@ -5,6 +5,9 @@
 //! ENOSYS, as of a kernel without the call, is for calls that programs probe and can do without;
 //! EPERM is what the kernel itself would return.
 //!
+//! Where arguments are looked at, the call leaves the kernel's bitmap of calls that are allowed
+//! whatever their arguments, and runs the program each time: `socket` and `setsockopt` only.
+//!
 //! Allowed on purpose: `unshare` and `clone` of user namespaces (nested containers), `personality`,
 //! `ptrace`, `reboot` (of the guest's pid namespace), `adjtimex` (reading; the kernel refuses the
 //! rest), `ioctl` (an argument check would cost each one; TIOCSTI needs a terminal of the host, and
@@ -13,14 +16,19 @@
 use holm_sys::seccomp::Instruction;
 
 use super::Error;
-use super::bpf::{self, ARCH_I386, ARCH_X86_64, Verdict};
+use super::bpf::{self, ARCH_I386, ARCH_X86_64, Test, Verdict};
 use crate::config::{Arch, Security};
 
 const EPERM: u16 = 1;
 const ENOSYS: u16 = 38;
 const AF_VSOCK: u32 = 40;
-/// The first argument of socketcall(2) that makes a socket.
+const AF_XDP: u32 = 44;
+const SOL_PACKET: u32 = 263;
+const PACKET_RX_RING: u32 = 5;
+const PACKET_TX_RING: u32 = 13;
+/// The first arguments of socketcall(2) that make a socket, and set an option of one.
 const SYS_SOCKET: u32 = 1;
+const SYS_SETSOCKOPT: u32 = 14;
 /// `__X32_SYSCALL_BIT`: the x32 ABI, which nothing uses and which has kernel bugs of its own.
 const X32: u32 = 0x4000_0000;
 
@@ -80,26 +88,37 @@ const RULES: &[Rule] = &[
     rule("io_uring_enter", Some(426), Some(426), ENOSYS),
     rule("io_uring_register", Some(427), Some(427), ENOSYS),
     // VM sockets are not per network namespace: they reach the hypervisor and other machines on it.
+    // The kernel charges the rings of AF_XDP sockets to nobody.
     Rule {
-        call: "socket(AF_VSOCK)",
+        call: "socket(AF_VSOCK or AF_XDP)",
         x86_64: Some(41),
         i386: Some(359),
-        verdict: Verdict::IfFirst(AF_VSOCK, EPERM),
+        verdict: Verdict::If(&[(0, &[AF_VSOCK, AF_XDP])], EPERM),
     },
 ];
+
+/// The kernel charges the memory of packet rings to nobody: one guest could take all of the host's,
+/// and the OOM killer would not see it.
+const PACKET_RINGS: Rule = Rule {
+    call: "setsockopt(PACKET_RX_RING or PACKET_TX_RING)",
+    x86_64: Some(54),
+    i386: Some(366),
+    verdict: Verdict::If(&[(1, &[SOL_PACKET]), (2, &[PACKET_RX_RING, PACKET_TX_RING])], EPERM),
+};
 
 /// Delaying another thread's page fault at will is a part of many kernel exploits.
 const USERFAULTFD: Rule = rule("userfaultfd", Some(323), Some(374), ENOSYS);
 
-/// socketcall hides the address family behind a pointer, which no filter can follow, so making
-/// sockets with it is refused in a guest of the host's own architecture: musl, and glibc built for
-/// kernels since 4.3, call socket itself. A 32-bit guest keeps it, since its glibc has no other
-/// way: there `AF_VSOCK` is closed only as far as the host has no VM sockets.
+/// socketcall hides the address family and the option behind a pointer, which no filter can follow,
+/// so making sockets and setting options with it is refused in a guest of the host's own
+/// architecture: musl, and glibc built for kernels since 4.3, call socket and setsockopt itself. A
+/// 32-bit guest keeps it, since its glibc has no other way: there `AF_VSOCK` is closed only as far
+/// as the host has no VM sockets, and packet rings are open.
 const SOCKETCALL: Rule = Rule {
-    call: "socketcall(SYS_SOCKET)",
+    call: "socketcall(SYS_SOCKET or SYS_SETSOCKOPT)",
     x86_64: None,
     i386: Some(102),
-    verdict: Verdict::IfFirst(SYS_SOCKET, EPERM),
+    verdict: Verdict::If(&[(0, &[SYS_SOCKET, SYS_SETSOCKOPT])], EPERM),
 };
 
 /// The filter of a guest, compiled at each start in a few microseconds.
@@ -107,6 +126,9 @@ pub fn seccomp(config: &Security, arch: Arch) -> Vec<Instruction> {
     let mut rules: Vec<&Rule> = RULES.iter().collect();
     if !config.userfaultfd {
         rules.push(&USERFAULTFD);
+    }
+    if !config.packet_rings {
+        rules.push(&PACKET_RINGS);
     }
     if arch == Arch::Native {
         rules.push(&SOCKETCALL);
@@ -126,14 +148,47 @@ pub fn install(filter: &[Instruction]) -> Result<(), Error> {
     holm_sys::seccomp::install(filter).map_err(Error::Filter)
 }
 
-/// Every refused call with its numbers (`x86_64`, i386) and errno, for tests and documents.
-pub fn refused() -> impl Iterator<Item = (&'static str, Option<u32>, Option<u32>, u16)> {
-    RULES.iter().chain([&USERFAULTFD, &SOCKETCALL]).map(|rule| {
-        let (Verdict::Errno(errno) | Verdict::IfFirst(_, errno)) = rule.verdict else {
-            unreachable!()
+/// A refused call, for tests.
+#[derive(Debug)]
+pub struct Refused {
+    /// Its name, in parentheses the arguments with which it is refused.
+    pub call: &'static str,
+    /// Its number on `x86_64`.
+    pub x86_64: Option<u32>,
+    /// Its number on i386.
+    pub i386: Option<u32>,
+    /// What it fails with.
+    pub errno: u16,
+    /// First arguments with which it is refused; the others do not matter.
+    pub arguments: Vec<Vec<u32>>,
+}
+
+/// Every call that a guest is refused by default.
+pub fn refused() -> impl Iterator<Item = Refused> {
+    RULES.iter().chain([&USERFAULTFD, &PACKET_RINGS, &SOCKETCALL]).map(|rule| {
+        let (tests, errno): (&[Test], u16) = match rule.verdict {
+            Verdict::Errno(errno) => (&[], errno),
+            Verdict::If(tests, errno) => (tests, errno),
+            Verdict::Allow => unreachable!("a rule refuses"),
         };
-        (rule.call, rule.x86_64, rule.i386, errno)
+        let Rule { call, x86_64, i386, .. } = *rule;
+        Refused { call, x86_64, i386, errno, arguments: arguments(tests) }
     })
+}
+
+/// Every combination of arguments that passes the tests.
+fn arguments(tests: &[Test]) -> Vec<Vec<u32>> {
+    let mut all = vec![Vec::new()];
+    for (at, values) in tests {
+        let with = |before: &Vec<u32>, value: u32| {
+            let mut arguments = before.clone();
+            arguments.resize(usize::from(*at), u32::MAX);
+            arguments.push(value);
+            arguments
+        };
+        all = all.iter().flat_map(|a| values.iter().map(move |v| with(a, *v))).collect();
+    }
+    all
 }
 
 #[cfg(test)]

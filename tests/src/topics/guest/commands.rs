@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     test!(exec_runs_as_asked).bases(&["busybox"]),
     test!(exec_passes_input_output_and_status_on).bases(&["busybox"]),
     test!(exec_names_what_it_cannot_do).bases(&["busybox"]),
+    test!(the_callers_secrets_are_hidden).bases(&["busybox"]),
     test!(signals_reach_the_command).bases(&["busybox"]),
     test!(keys_of_a_terminal_are_signals).bases(&["busybox"]),
     test!(enter_is_a_login_that_follows_the_window).bases(&["busybox"]),
@@ -52,6 +53,29 @@ fn exec_runs_as_asked(sandbox: &mut Sandbox) {
         "0\n",
         "nothing comes by itself"
     );
+    remove(sandbox, "box");
+}
+
+/// [S12] Until it executes the command, the process that `holm exec` makes in the guest has the
+/// command line of its caller, of which it is a copy.
+fn the_callers_secrets_are_hidden(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let mut command = sandbox.command();
+    command.args(["exec", "-e", "TOKEN=secret1", "--env=OTHER=secret2", "box", "--", "cat"]);
+    let mut caller = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("holm");
+    let path = format!("/proc/{}/cmdline", caller.id());
+    let shown = || std::fs::read_to_string(&path).unwrap_or_default();
+    sandbox.wait_for("the command runs", || {
+        exec(sandbox, "box", "pidof cat").status.success().then_some(())
+    });
+    let words = shown().replace('\0', " ");
+    assert!(
+        words.contains("TOKEN= ") && words.contains("OTHER= ") && words.contains("cat"),
+        "{words}"
+    );
+    assert!(!words.contains("secret"), "{words}");
+    drop(caller.stdin.take());
+    assert!(caller.wait().expect("its end").success());
     remove(sandbox, "box");
 }
 

@@ -18,6 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(a_guest_on_the_hosts_network_cannot_change_it).bases(&["busybox"]),
     test!(a_guest_has_the_addresses_it_is_given).bases(&["busybox"]),
     test!(userfaultfd_needs_its_key).bases(&["busybox"]),
+    test!(packet_rings_need_their_key).bases(&["busybox"]),
 ];
 
 fn resource_limits_hold(sandbox: &mut Sandbox) {
@@ -246,17 +247,25 @@ fn a_guest_has_the_addresses_it_is_given(sandbox: &mut Sandbox) {
     }
 }
 
-fn userfaultfd_needs_its_key(sandbox: &mut Sandbox) {
+/// What the system call filter of a guest with this setting lets through, as the probe says it.
+fn holes(sandbox: &Sandbox, setting: &str) -> Vec<String> {
     let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
-    let holes = |setting: &str| {
-        let args =
-            ["run", "--base", "busybox", "--net", "none", "-v", &mount, "--set", setting, "--"];
-        let outcome = sandbox.holm(&[&args[..], &["/probe/holm-probe", "seccomp"]].concat());
-        let lines = outcome.stdout.lines().filter(|line| line.starts_with("HOLE"));
-        lines.map(str::to_owned).collect::<Vec<_>>()
-    };
-    assert_eq!(holes("security.userfaultfd=false"), [""; 0]);
-    let open = holes("security.userfaultfd=true");
+    let args = ["run", "--base", "busybox", "--net", "none", "-v", &mount, "--set", setting, "--"];
+    let outcome = sandbox.holm(&[&args[..], &["/probe/holm-probe", "seccomp"]].concat());
+    outcome.stdout.lines().filter(|line| line.starts_with("HOLE")).map(str::to_owned).collect()
+}
+
+/// [S1]: their memory is charged to nobody.
+fn packet_rings_need_their_key(sandbox: &mut Sandbox) {
+    assert_eq!(holes(sandbox, "security.packet-rings=false"), [""; 0]);
+    let open = holes(sandbox, "security.packet-rings=true");
+    assert_eq!(open.len(), 2, "{open:?}");
+    assert!(open.iter().all(|hole| hole.contains("PACKET_RX_RING")), "{open:?}");
+}
+
+fn userfaultfd_needs_its_key(sandbox: &mut Sandbox) {
+    assert_eq!(holes(sandbox, "security.userfaultfd=false"), [""; 0]);
+    let open = holes(sandbox, "security.userfaultfd=true");
     if open.is_empty() && std::fs::metadata("/proc/sys/vm/unprivileged_userfaultfd").is_err() {
         skip("this kernel has no userfaultfd");
     }

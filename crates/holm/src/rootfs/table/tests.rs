@@ -44,6 +44,8 @@ impl When {
             Self::MinimalInit => "minimal init, executed",
             Self::HostNetwork => "`net.mode=host`",
             Self::OwnNetwork => "any other `net.mode`",
+            Self::Nesting => "any other, with `security.nesting`",
+            Self::NoNesting => "any other, without `security.nesting`",
             Self::Present(BOOT_ID) => "systemd",
             Self::Present(_) => "where the kernel has it",
             Self::Named => "each of `mounts`",
