@@ -93,6 +93,7 @@ install:
 	install -D -m755 $(IMPORT) $(DESTDIR)$(PREFIX)/libexec/holm/holm-import
 	scripts/install-docs $(HOLM) $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -D -m644 scripts/holm-sysctl.conf $(DESTDIR)$(PREFIX)/lib/sysctl.d/60-holm.conf
 	sed 's|@PREFIX@|$(PREFIX)|' scripts/holm-guests.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/holm-guests.service
 
 ## clean: removes everything that was built, test images included

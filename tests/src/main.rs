@@ -17,11 +17,12 @@ mod test;
 mod topics;
 mod traces;
 
-use libtest_mimic::{Conclusion, Trial};
+use libtest_mimic::{Arguments, Conclusion, Trial};
 use options::Options;
 use std::iter::repeat_n;
 use std::process::ExitCode;
 use std::sync::Arc;
+use test::Test;
 
 fn main() -> ExitCode {
     let (options, harness) = match Options::from_args(std::env::args().collect()) {
@@ -39,14 +40,19 @@ fn main() -> ExitCode {
     let listing = harness.list;
     let before = host::Snapshot::take();
 
-    let tests = topics::all().into_iter().flat_map(|test| repeat_n(test, options.repeat));
-    let trials = tests.map(|test| test.into_trial(&options)).collect();
-    let tests = libtest_mimic::run(&harness, trials);
-    if listing {
-        return tests.exit_code();
+    let (alone, together): (Vec<_>, Vec<_>) =
+        topics::all().into_iter().partition(|test| test.alone);
+    let run = |tests: Vec<Test>, harness: &Arguments| {
+        let tests = tests.into_iter().flat_map(|test| repeat_n(test, options.repeat));
+        libtest_mimic::run(harness, tests.map(|test| test.into_trial(&options)).collect())
+    };
+    let mut conclusions = vec![run(together, &harness)];
+    conclusions.push(run(alone, &Arguments { test_threads: Some(1), ..harness }));
+    if !listing {
+        conclusions.push(check_host(&options, before));
     }
-    let host = check_host(&options, before);
-    if tests.has_failed() { tests.exit_code() } else { host.exit_code() }
+    let failed = conclusions.iter().find(|conclusion| conclusion.has_failed());
+    failed.map_or(ExitCode::SUCCESS, Conclusion::exit_code)
 }
 
 /// The last test: the host is as it was before all of them.
@@ -60,7 +66,7 @@ fn check_host(options: &Options, before: host::Snapshot) -> Conclusion {
             Err(format!("left on the host:\n  {}", left.join("\n  ")).into())
         }
     });
-    libtest_mimic::run(&libtest_mimic::Arguments::default(), vec![trial])
+    libtest_mimic::run(&Arguments::default(), vec![trial])
 }
 
 /// Makes the shared bases for machines that have no network.

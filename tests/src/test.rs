@@ -19,6 +19,8 @@ pub struct Test {
     pub not_in: Option<(Lane, &'static str)>,
     /// The lanes where it runs only if asked for, and why.
     pub slow_in: Option<(&'static [Lane], &'static str)>,
+    /// It runs when no other test does: it takes what all programs of the machine share.
+    pub alone: bool,
 }
 
 /// Names the function `f` of a topic as a test: `test!(f)`.
@@ -30,6 +32,7 @@ macro_rules! test {
             bases: &[],
             not_in: None,
             slow_in: None,
+            alone: false,
         }
     };
 }
@@ -48,6 +51,11 @@ impl Test {
 
     pub const fn slow_in(mut self, lanes: &'static [Lane], why: &'static str) -> Self {
         self.slow_in = Some((lanes, why));
+        self
+    }
+
+    pub const fn alone(mut self) -> Self {
+        self.alone = true;
         self
     }
 

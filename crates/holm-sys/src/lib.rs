@@ -48,3 +48,5 @@ pub mod signal;
 pub mod socket;
 #[cfg(feature = "std")]
 pub mod try_syscall;
+#[cfg(feature = "std")]
+pub mod use_up;

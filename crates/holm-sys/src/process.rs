@@ -61,14 +61,30 @@ pub enum CloneResult {
 /// lock held by another would never be released there. With one thread nobody can start another
 /// between the check and the clone.
 pub fn clone(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<CloneResult> {
+    clone_with(namespaces, cgroup, 0, libc::SIGCHLD as u64)
+}
+
+/// The same for a process whose parent is the caller's parent, which gets the signals of its end
+/// and waits for it.
+pub fn clone_sibling(namespaces: u64, cgroup: BorrowedFd<'_>) -> io::Result<CloneResult> {
+    // Of a sibling the kernel takes no exit signal: it has the caller's.
+    clone_with(namespaces, Some(cgroup), libc::CLONE_PARENT as u64, 0)
+}
+
+fn clone_with(
+    namespaces: u64,
+    cgroup: Option<BorrowedFd<'_>>,
+    parent: u64,
+    exit_signal: u64,
+) -> io::Result<CloneResult> {
     only_namespaces(namespaces)?;
     check_single_threaded()?;
     let mut pidfd: libc::c_int = -1;
     // SAFETY: clone_args is plain data for which all zeros is a valid value.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
-    args.flags = namespaces | libc::CLONE_PIDFD as u64;
+    args.flags = namespaces | parent | libc::CLONE_PIDFD as u64;
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
-    args.exit_signal = libc::SIGCHLD as u64;
+    args.exit_signal = exit_signal;
     if let Some(cgroup) = cgroup {
         args.flags |= INTO_CGROUP;
         args.cgroup = cgroup.as_raw_fd() as u64;

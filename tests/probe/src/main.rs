@@ -16,6 +16,7 @@ mod locks;
 mod mounts;
 mod offsets;
 mod report;
+mod use_up;
 
 use report::Report;
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ usage: holm-probe WHAT [ARG...]
   forks COUNT         have that many processes at once; prints how many
   cpu SECONDS         burn; prints the CPU seconds it got
   inotify COUNT       make that many inotify instances, prints how many, keeps them until its input ends
+  use-up WHAT COUNT   take that many terminals, aio-contexts or filters, print how many it got, keep them likewise
   linger SOCKET       sends SOCKET descriptors that take a thousand seconds to close, or finds that refused
   fuse                serve an empty directory on standard input, a /dev/fuse that is mounted";
 
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         ["linger", socket] => linger::send(socket),
         ["fuse"] => fuse::serve(),
         ["inotify", count] => limits::inotify(number(count)),
+        ["use-up", what, count] => use_up::use_up(what, number(count)),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -11,6 +11,7 @@ mod init;
 mod monitor;
 mod mounts;
 mod namespaces;
+mod neighbours;
 mod net;
 mod security;
 mod walk;
@@ -34,6 +35,7 @@ pub fn all() -> Vec<Test> {
         accidents::tests(),
         completion::TESTS.to_vec(),
         walk::tests(),
+        neighbours::TESTS.to_vec(),
     ]
     .concat()
 }

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use super::decision::Decision;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::init_program::init_program;
 use super::limits::limits;
 use super::machine_id::mark_started;
@@ -11,7 +11,7 @@ use super::running::write_record;
 use crate::cgroup::GuestCgroup;
 use crate::config::Arch;
 use crate::failed::in_one_line;
-use crate::launch::{self, Assembled, Assembly, Running, Spec, Stdio};
+use crate::launch::{self, Assembled, Assembly, FilterLoader, Running, Spec, Stdio};
 use crate::net;
 use crate::process::{self, own_pid};
 use crate::rootfs::{Layers, Sources};
@@ -40,6 +40,20 @@ impl<'a> Attempt<'a> {
         Ok(attempt)
     }
 
+    /// Launches the guest by `launch`, which assembles and releases it. Init loads its own filter,
+    /// which costs no time; where guests have used up the memory for compiled filters, a helper
+    /// does.
+    pub fn launch<T>(&self, launch: impl Fn(FilterLoader) -> Result<T>) -> Result<T> {
+        match launch(FilterLoader::Init) {
+            Err(Error::Launch(launch::Error::Process(process::Error::Filter(_)))) => {
+                // The interface may still be there, without published ports of others.
+                net::detach(&self.decision.network)?;
+                launch(FilterLoader::Helper)
+            }
+            launched => launched,
+        }
+    }
+
     /// Assembles the guest and clones its init, which waits to be released. `notify` is bound in
     /// the guest; `monitor` is recorded.
     pub fn assemble(
@@ -47,6 +61,7 @@ impl<'a> Attempt<'a> {
         stdio: Stdio,
         notify: Option<&OwnedFd>,
         monitor: i32,
+        filter: FilterLoader,
     ) -> Result<Assembled> {
         let decision = &self.decision;
         let (guest, config) = (&decision.guest, &decision.config);
@@ -81,7 +96,8 @@ impl<'a> Attempt<'a> {
         };
         let rlimits = decision.rlimits();
         let cgroup = &self.cgroup;
-        Ok(launch::spawn(&Spec { assembly, cgroup, rlimits: &rlimits, init, record: &record })?)
+        let (rlimits, record) = (&rlimits, &record);
+        Ok(launch::spawn(&Spec { assembly, cgroup, rlimits, init, filter, record })?)
     }
 
     /// Releases init.

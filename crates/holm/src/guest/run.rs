@@ -99,7 +99,9 @@ fn launch(attempt: &Attempt<'_>) -> Result<Foreground> {
         .map_err(|error| Error::io("pass on", "the standard streams", error))?;
     let terminals = terminal::standard_streams();
     drop_scheduling_boost();
-    let assembled = attempt.assemble(Stdio::Inherit(terminals), None, own_pid())?;
-    let running = attempt.release(assembled)?;
+    let running = attempt.launch(|filter| {
+        let assembled = attempt.assemble(Stdio::Inherit(terminals), None, own_pid(), filter)?;
+        attempt.release(assembled)
+    })?;
     Ok(Foreground { running, terminals, signals })
 }

@@ -56,15 +56,17 @@ pub(super) fn become_monitor(attempt: Attempt<'_>) -> Result<Infallible> {
 /// if it fails.
 fn launch_and_monitor(attempt: &Attempt<'_>, ready: &dyn Fn()) -> Result<Infallible> {
     let decision = &attempt.decision;
-    let notify = notify_socket()?;
     let stdio = Stdio::Console { init_keeps_master: decision.is_minimal() };
-    let assembled = attempt.assemble(stdio, Some(&notify), own_pid())?;
-    // Opened before init runs: if init ends at once, its interface is gone, but its end must still
-    // be recorded.
-    let responder = responder(&decision.network)?;
-    let files = MonitorFiles::open(&decision.guest, &attempt.cgroup, responder)?;
-    step::done("socket");
-    let running = attempt.release(assembled)?;
+    let (files, running, notify) = attempt.launch(|filter| {
+        let notify = notify_socket()?;
+        let assembled = attempt.assemble(stdio, Some(&notify), own_pid(), filter)?;
+        // Opened before init runs: if init ends at once, its interface is gone, but its end must
+        // still be recorded.
+        let responder = responder(&decision.network)?;
+        let files = MonitorFiles::open(&decision.guest, &attempt.cgroup, responder)?;
+        step::done("socket");
+        Ok((files, attempt.release(assembled)?, notify))
+    })?;
     let handoff = files.handoff(&decision.guest, running, Some(notify));
     ready();
     Ok(monitor::become_monitor(&handoff)?)

@@ -216,6 +216,18 @@ pub const FEATURES: &[Feature] = &[
         "sysctl -w kernel.keys.maxkeys=2000 kernel.keys.maxbytes=200000",
         ids::keys,
     ),
+    Feature::extra(
+        "aio",
+        "one guest can use up the asynchronous I/O contexts of the host and of all other guests",
+        "sysctl -w fs.aio-max-nr=1073741824 (what `make install` puts into sysctl.d does so at boot)",
+        ids::aio_contexts,
+    ),
+    Feature::extra(
+        "terminals",
+        "few guests can use up the terminals of all: others then do not start",
+        "sysctl -w kernel.pty.max=16384 (what `make install` puts into sysctl.d does so at boot)",
+        ids::terminals,
+    ),
     Feature::wanted(
         "veth",
         "guests with a private network do not start; net.mode=none and host work",

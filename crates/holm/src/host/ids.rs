@@ -1,4 +1,4 @@
-//! User id ranges, and what the kernel allows one user.
+//! User id ranges, and what the kernel allows one user or all together.
 
 use std::fs::read_to_string;
 use std::ops::Range;
@@ -44,6 +44,15 @@ pub(super) fn inotify(_: &Machine) -> Answer {
 
 pub(super) fn keys(_: &Machine) -> Answer {
     at_least("/proc/sys/kernel/keys/maxkeys", 200, "for each user")
+}
+
+pub(super) fn aio_contexts(_: &Machine) -> Answer {
+    // Beyond that the memory of the contexts, which is charged to the guest, ends it first.
+    at_least("/proc/sys/fs/aio-max-nr", 1 << 30, "events for all guests and the host")
+}
+
+pub(super) fn terminals(_: &Machine) -> Answer {
+    at_least("/proc/sys/kernel/pty/max", 16384, "for all guests and the host")
 }
 
 pub(super) fn at_least(file: &str, least: u64, of_what: &str) -> Answer {

@@ -36,7 +36,7 @@ mod spawn;
 
 pub use assemble::Assembly;
 pub use error::Error;
-pub use spawn::{Assembled, Init, Running, Spec, Stdio, spawn};
+pub use spawn::{Assembled, FilterLoader, Init, Running, Spec, Stdio, spawn};
 
 /// The result of what this module does.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -36,6 +36,12 @@ pub enum Error {
          or waits for a filesystem that does not respond"
     )]
     Timeout,
+    /// The system call filter could not be loaded.
+    #[error(
+        "cannot load the system call filter; if guests have used up the memory for compiled filters, \
+         ending one of them helps, or a higher net.core.bpf_jit_limit (sysctl)"
+    )]
+    Filter(#[source] io::Error),
     /// A guest's first process did not come to its next step in time.
     #[error(
         "the guest's first process did not {step} within {seconds} s: the host is out of memory or \
@@ -96,6 +102,9 @@ impl Coded for Error {
             }
             Self::NoUser => Details::new(Code::UserNotFound),
             Self::Directory(_) => Details::new(Code::WorkingDirectoryUnusable),
+            Self::Filter(_) => Details::new(Code::ConfinementFailed).remedy(
+                "a higher net.core.bpf_jit_limit (sysctl), or end guests that load filters",
+            ),
             Self::Timeout => Details::new(Code::CommandStuck)
                 .reason("the guest is frozen, or waits for a filesystem that does not respond")
                 .remedy("holm thaw"),

@@ -114,6 +114,7 @@ impl Step {
             Self::Join if error == Errno::PERM => Error::Starting,
             Self::User => Error::NoUser,
             Self::Directory => Error::Directory(error.into()),
+            Self::Filter => Error::Filter(error.into()),
             _ => Error::step(what, object, error),
         }
     }

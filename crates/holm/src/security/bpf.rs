@@ -21,8 +21,8 @@ const ARCH: u32 = 4;
 const ARGUMENTS: u32 = 16;
 const ARGUMENT_SIZE: u32 = 8;
 
-/// Which values of an argument are meant: its place, from 0, and the low halves. What the tests look
-/// at are `int`s to the kernel, which ignores the high halves.
+/// Which values of an argument are meant: its place, from 0, and the low halves. What is tested are
+/// `int`s to the kernel, which ignores the high halves.
 pub type Test = (u8, &'static [u32]);
 
 /// What happens to a call.

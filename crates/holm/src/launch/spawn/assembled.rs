@@ -4,8 +4,9 @@ use holm_sys::process::{CloneResult, clone, flags};
 use rustix::process::chdir;
 
 use super::child;
+use super::filtered::clone_filtered;
 use super::init::Program;
-use super::spec::{Running, Spec};
+use super::spec::{FilterLoader, Running, Spec};
 use crate::launch::assemble::{
     attach_network, configure_network, join_namespaces, mount_host_side, mount_joined,
     namespaces_of,
@@ -79,17 +80,21 @@ fn clone_and_assemble(
     // Init unshares its network namespace itself, which takes as long as all the mounts: the two go
     // on side by side.
     let wanted = flags::NEWUSER | flags::NEWPID | flags::NEWUTS | flags::NEWIPC;
-    let (pid, pidfd) = match clone(wanted, Some(spec.cgroup.guest_fd()))
-        .map_err(|error| Error::step("make the process of", "init", error))?
-    {
-        CloneResult::Child(child) => {
-            // With a copy of the parent end init would not see it close when the launcher is
-            // killed.
-            drop(to_init);
-            child::run(spec, &child, &to_launcher, program)
-        }
-        CloneResult::Parent { pid, pidfd } => (pid, pidfd),
+    let cgroup = spec.cgroup.guest_fd();
+    let cloned = match spec.filter {
+        FilterLoader::Init => clone(wanted, Some(cgroup)),
+        FilterLoader::Helper => clone_filtered(wanted, cgroup, &program.filter),
     };
+    let (pid, pidfd) =
+        match cloned.map_err(|error| Error::step("make the process of", "init", error))? {
+            CloneResult::Child(child) => {
+                // With a copy of the parent end init would not see it close when the launcher is
+                // killed.
+                drop(to_init);
+                child::run(spec, &child, &to_launcher, program)
+            }
+            CloneResult::Parent { pid, pidfd } => (pid, pidfd),
+        };
     // As guest root: the owner of the user namespace may set the limits of what is in it.
     let limited = rlimits::set(Some(pid), spec.rlimits);
     drop((to_launcher, guest_root));

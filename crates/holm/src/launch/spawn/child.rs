@@ -13,7 +13,7 @@ use rustix::process::{Gid, Signal, Uid, chdir, set_parent_process_death_signal, 
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::init::{Program, Stdio};
-use super::spec::Spec;
+use super::spec::{FilterLoader, Spec};
 use crate::config::Arch;
 use crate::net;
 use crate::process::{ChildEnd, Step, TimeNamespace, open_console};
@@ -61,7 +61,9 @@ fn prepare(
     umask(Mode::from_raw_mode(0o022));
     sys::reset_signals();
     let kernel = |step| move |error: security::Error| (step, error.into_kernel());
-    security::install(&program.filter).map_err(kernel(Step::Filter))?;
+    if spec.filter == FilterLoader::Init {
+        security::install(&program.filter).map_err(kernel(Step::Filter))?;
+    }
     to_launcher.wait_for_release();
 
     clocks.enter().map_err(|error| (Step::Clocks, error))?;

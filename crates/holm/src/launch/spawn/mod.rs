@@ -2,9 +2,10 @@
 
 mod assembled;
 mod child;
+mod filtered;
 mod init;
 mod spec;
 
 pub use assembled::{Assembled, spawn};
 pub use init::{Init, Stdio};
-pub use spec::{Running, Spec};
+pub use spec::{FilterLoader, Running, Spec};

@@ -16,9 +16,21 @@ pub struct Spec<'a> {
     pub rlimits: &'a BTreeMap<String, Rlimit>,
     /// Process 1.
     pub init: Init,
+    /// Who loads its system call filter.
+    pub filter: FilterLoader,
     /// Writes init's process id into the run record before init is released, so that the record
     /// names it even if the launcher is killed.
     pub record: &'a dyn Fn(i32) -> Result<(), String>,
+}
+
+/// Who loads the system call filter of a guest's init.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilterLoader {
+    /// Init itself, while the launcher makes its mounts.
+    Init,
+    /// A helper that is root on the host, whom the limit on memory for compiled filters
+    /// (`net.core.bpf_jit_limit`) does not bind. It clones init, which so has the filter.
+    Helper,
 }
 
 /// A guest that runs.

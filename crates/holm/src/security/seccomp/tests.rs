@@ -1,6 +1,6 @@
 use super::*;
 
-/// What the kernel does with one call whose other arguments are 0: the returned value of the filter.
+/// What the kernel does with a call whose other arguments are 0: the returned value of the filter.
 fn run(program: &[Instruction], arch: u32, number: u32, first: u64) -> u32 {
     run_with(program, arch, number, &[first, 0, 0])
 }

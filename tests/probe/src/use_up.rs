@@ -1,0 +1,199 @@
+//! Takes all it can get of something that the machine has once.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::num::NonZeroU32;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use holm_sys::process::{flags, unshare};
+use holm_sys::seccomp::Instruction;
+use holm_sys::use_up::{aio_context, attach_filter};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fs::{MemfdFlags, inotify, memfd_create};
+use rustix::mount::{MountFlags, mount};
+use rustix::net::netlink::{self, SocketAddrNetlink};
+use rustix::net::{
+    AddressFamily, Protocol, SendFlags, SocketType, bind, getsockname, sendto, socket,
+};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
+
+/// Takes at most `most` of `what`, prints how many it has got and why no more, and keeps them until
+/// its input ends.
+pub fn use_up(what: &str, most: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    match what {
+        "terminals" => keep(most, |_| open("/dev/ptmx")),
+        "aio-contexts" => keep(most, |_| aio_context(4096)),
+        "filters" => {
+            let filter = long_filter();
+            keep(most, |_| filtered_socket(&filter));
+        }
+        "files" => keep(most, |_| open("/dev/null")),
+        "pipes" => keep(most, |_| full_pipe()),
+        "unix-sockets" => keep(most, |_| full_unix_sockets()),
+        "udp-sockets" => keep(most, |_| full_udp_socket()),
+        "tcp-sockets" => {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+            keep(most, |_| full_tcp_sockets(&listener));
+        }
+        "netlink-sockets" => keep(most, |_| full_netlink_socket()),
+        "packet-sockets" => keep(most, |_| full_packet_socket()),
+        "memory-files" => keep(most, |_| full_memory_file()),
+        "events" => keep(most, |_| Ok(eventfd(0, EventfdFlags::CLOEXEC)?)),
+        "timers" => keep(most, |_| timer()),
+        "epolls" => keep(most, |_| watching_epoll()),
+        "inotify-watches" => {
+            let inotify = inotify::init(inotify::CreateFlags::CLOEXEC).expect("inotify");
+            keep(most, |number| watched_directory(&inotify, number));
+        }
+        "directories" => keep(most, |number| fs::create_dir(format!("/tmp/{number}"))),
+        "missing-files" => keep(most, missing_file),
+        "mounts" => keep(most, mounted_directory),
+        "network-namespaces" => keep(most, |_| {
+            unshare(flags::NEWNET)?;
+            open("/proc/self/ns/net")
+        }),
+        "ipc-namespaces" => keep(most, |_| {
+            unshare(flags::NEWIPC)?;
+            open("/proc/self/ns/ipc")
+        }),
+        "message-queues" => keep(most, |number| {
+            let path = format!("/dev/mqueue/{number}");
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+        }),
+        "cgroups" => keep(most, |number| fs::create_dir(format!("/sys/fs/cgroup/{number}"))),
+        _ => panic!("{what} is not known"),
+    }
+}
+
+fn keep<T>(most: u64, mut take: impl FnMut(u64) -> io::Result<T>) {
+    let mut kept = Vec::new();
+    let mut problem = "no more wanted".to_owned();
+    for number in 0..most {
+        match take(number) {
+            Ok(one) => kept.push(one),
+            Err(error) => {
+                problem = error.to_string();
+                break;
+            }
+        }
+    }
+    println!("{} {problem}", kept.len());
+    let _ = io::copy(&mut io::stdin(), &mut io::sink());
+}
+
+fn open(path: &str) -> io::Result<File> {
+    OpenOptions::new().read(true).write(path.starts_with("/dev/")).open(path)
+}
+
+static BLOCK: [u8; 65536] = [1; 65536];
+
+fn timer() -> io::Result<OwnedFd> {
+    Ok(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?)
+}
+
+/// Writes until nothing more goes in.
+fn fill(mut into: impl Write) {
+    while into.write(&BLOCK).is_ok_and(|length| length > 0) {}
+}
+
+fn full_pipe() -> io::Result<(OwnedFd, File)> {
+    let (read, write) = pipe_with(PipeFlags::NONBLOCK)?;
+    let write = File::from(write);
+    fill(&write);
+    Ok((read, write))
+}
+
+fn full_unix_sockets() -> io::Result<(UnixStream, UnixStream)> {
+    let (one, other) = UnixStream::pair()?;
+    one.set_nonblocking(true)?;
+    fill(&one);
+    Ok((one, other))
+}
+
+fn full_udp_socket() -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let own = socket.local_addr()?;
+    for _ in 0..4 {
+        socket.send_to(&BLOCK[..60000], own)?;
+    }
+    Ok(socket)
+}
+
+fn full_tcp_sockets(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)> {
+    let one = TcpStream::connect(listener.local_addr()?)?;
+    let (other, _) = listener.accept()?;
+    one.set_nonblocking(true)?;
+    fill(&one);
+    Ok((one, other))
+}
+
+fn full_netlink_socket() -> io::Result<OwnedFd> {
+    let kind = (AddressFamily::NETLINK, SocketType::RAW);
+    let socket = socket(kind.0, kind.1, Some(netlink::USERSOCK))?;
+    bind(&socket, &SocketAddrNetlink::new(0, 0))?;
+    let own = SocketAddrNetlink::try_from(getsockname(&socket)?)?;
+    while sendto(&socket, &BLOCK[..32768], SendFlags::DONTWAIT, &own).is_ok() {}
+    Ok(socket)
+}
+
+/// Each gets a copy of what is sent from now on.
+fn full_packet_socket() -> io::Result<(OwnedFd, UdpSocket)> {
+    const ALL: u32 = 0x0300; // ETH_P_ALL, in the network's byte order
+    let protocol = NonZeroU32::new(ALL).map(Protocol::from_raw);
+    let packets = socket(AddressFamily::PACKET, SocketType::RAW, protocol)?;
+    Ok((packets, full_udp_socket()?))
+}
+
+fn full_memory_file() -> io::Result<File> {
+    let file = File::from(memfd_create("full", MemfdFlags::CLOEXEC)?);
+    (&file).write_all(&BLOCK)?;
+    Ok(file)
+}
+
+fn watching_epoll() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (poll, event) =
+        (epoll::create(epoll::CreateFlags::CLOEXEC)?, eventfd(0, EventfdFlags::CLOEXEC)?);
+    epoll::add(&poll, &event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+    Ok((poll, event))
+}
+
+fn watched_directory(inotify: &OwnedFd, number: u64) -> io::Result<()> {
+    let path = format!("/tmp/{number}");
+    fs::create_dir(&path)?;
+    inotify::add_watch(inotify, path, inotify::WatchFlags::CREATE)?;
+    Ok(())
+}
+
+/// The kernel remembers names that it has not found.
+fn missing_file(number: u64) -> io::Result<()> {
+    match fs::metadata(format!("/tmp/{number:0200}")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn mounted_directory(number: u64) -> io::Result<()> {
+    let path = format!("/tmp/{number}");
+    fs::create_dir(&path)?;
+    Ok(mount("none", &path, "tmpfs", MountFlags::empty(), None)?)
+}
+
+fn filtered_socket(filter: &[Instruction]) -> io::Result<OwnedFd> {
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+    attach_filter(&socket, filter).map(|()| socket)
+}
+
+/// As long as a filter may be; each of its loads needs several instructions of the machine.
+fn long_filter() -> Vec<Instruction> {
+    const LOAD_INDIRECT: u16 = 0x40; // BPF_LD | BPF_W | BPF_IND
+    const RETURN: u16 = 0x06; // BPF_RET | BPF_K
+    let load = |k| Instruction { code: LOAD_INDIRECT, jt: 0, jf: 0, k };
+    let end = Instruction { code: RETURN, jt: 0, jf: 0, k: 1 };
+    (0..4095).map(load).chain([end]).collect()
+}
