@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use composefs::tree::{LeafContent, RegularFile, Stat};
 
@@ -125,13 +125,50 @@ fn find() -> Result<PathBuf> {
 fn applets(path: &Path) -> Result<Vec<String>> {
     let output =
         Command::new(path).arg("--list-full").output().map_err(Error::io("start", path))?;
+    listed(&output).map_err(|message| Error::Tool {
+        program: "busybox --list-full",
+        message: format!("{}: {message}; `apt install --reinstall busybox-static`", path.display()),
+    })
+}
+
+/// The applets that `--list-full` has printed, if it came to its end.
+fn listed(output: &Output) -> std::result::Result<Vec<String>, String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let applets: Vec<String> = text.lines().map(str::to_owned).collect();
-    if applets.is_empty() {
-        return Err(Error::Tool {
-            program: "busybox --list-full",
-            message: "it lists no applets".into(),
-        });
+    match (output.status.success(), applets.len()) {
+        (true, 0) => Err("it lists no applets".to_owned()),
+        (true, _) => Ok(applets),
+        // A part of the list would make a base without some of its commands.
+        (false, count) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = said.lines().next_back().map(|line| format!(", {line}"));
+            Err(format!("{} after {count} applets{}", output.status, said.unwrap_or_default()))
+        }
     }
-    Ok(applets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    fn output(status: i32, stdout: &str) -> Output {
+        let (stdout, stderr) = (stdout.as_bytes().to_vec(), b"warning\nno memory\n".to_vec());
+        Output { status: ExitStatus::from_raw(status), stdout, stderr }
+    }
+
+    #[test]
+    fn a_list_of_applets_counts_only_if_it_is_complete() {
+        let (exited_1, killed) = (1 << 8, 9);
+        assert_eq!(
+            listed(&output(0, "bin/ls\nbin/sh\n")),
+            Ok(vec!["bin/ls".into(), "bin/sh".into()])
+        );
+        assert!(listed(&output(0, "")).is_err());
+        let message = listed(&output(exited_1, "bin/ls\nbin/s")).expect_err("it failed");
+        assert_eq!(message, "exit status: 1 after 2 applets, no memory");
+        let message = listed(&output(killed, "bin/ls\n")).expect_err("it was killed");
+        assert_eq!(message, "signal: 9 (SIGKILL) after 1 applets, no memory");
+    }
 }
