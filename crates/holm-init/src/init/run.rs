@@ -9,7 +9,6 @@ use rustix::fd::OwnedFd;
 use rustix::process::setsid;
 use rustix::system::{RebootCommand, reboot};
 
-const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;
 const SIGKILL: i32 = 9;
 const SIGUSR1: i32 = 10;
@@ -115,7 +114,8 @@ impl Init {
                     bare::kill(main, number);
                     None
                 }
-                None => matches!(number, SIGTERM | SIGINT | SIGHUP).then_some(Goal::Exit),
+                // A hang-up asks a daemon to read its settings again: there are none here.
+                None => matches!(number, SIGTERM | SIGINT).then_some(Goal::Exit),
             },
         }
     }

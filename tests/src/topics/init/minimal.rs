@@ -1,7 +1,7 @@
 //! Minimal init.
 
 use super::broken::foreign;
-use crate::guest::{pid, status};
+use crate::guest::{exec, pid, status};
 use crate::sandbox::Sandbox;
 use crate::source::{program, system};
 use crate::test::{Test, test};
@@ -11,6 +11,7 @@ use crate::traces::changes_nothing;
 pub const TESTS: &[Test] = &[
     test!(reboots_and_powers_off).bases(&["busybox"]),
     test!(restarts_services_and_stops_them).bases(&["busybox"]),
+    test!(a_hang_up_ends_no_services).bases(&["busybox"]),
     test!(says_why_a_command_cannot_run).bases(&["busybox"]),
     test!(a_command_that_cannot_run),
 ];
@@ -58,6 +59,30 @@ fn restarts_services_and_stops_them(sandbox: &mut Sandbox) {
     });
     sandbox.holm(&["stop", "g"]).ok();
     assert!(logs(sandbox).contains("stopping"));
+    assert_eq!(end(sandbox).to_string(), "exited 0");
+}
+
+/// A hang-up asks daemons to read their settings again, and minimal init has none.
+fn a_hang_up_ends_no_services(sandbox: &mut Sandbox) {
+    let service = ["services.one.command=[\"sleep\", \"1000\"]", "services.one.restart=always"];
+    let args = ["launch", "g", "--base", "busybox", "--net", "none", "--init", "minimal", "--wait"];
+    sandbox.holm(&[&args[..], &["--set", service[0], "--set", service[1]]].concat()).ok();
+    let first = pid(&status(sandbox, "g"), "init_pid");
+    for signal in ["HUP", "USR1"] {
+        sandbox.holm(&["kill", "--signal", signal, "g"]).ok();
+    }
+    exec(sandbox, "g", "kill -HUP 1").ok();
+    // Init is told of the end of a child after the signals above, which have lower numbers: that it
+    // starts the service again shows that it has answered them.
+    let service = exec(sandbox, "g", "pidof sleep").ok().stdout;
+    exec(sandbox, "g", "kill $(pidof sleep)").ok();
+    sandbox.wait_for("the service runs again", || {
+        let now = exec(sandbox, "g", "pidof sleep");
+        (now.status.success() && now.stdout != service).then_some(())
+    });
+    let now = status(sandbox, "g");
+    assert_eq!((pid(&now, "init_pid"), &now["state"]), (first, &"ready".into()), "{now}");
+    sandbox.holm(&["kill", "--signal", "TERM", "g"]).ok();
     assert_eq!(end(sandbox).to_string(), "exited 0");
 }
 
