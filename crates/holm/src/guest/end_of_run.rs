@@ -25,13 +25,14 @@ pub fn end_of_run(guest: &Guest<'_>, ended: Ended) -> Result<()> {
     let own_inode = process::inode(own_pid()).unwrap_or(0);
     let mut wait = None;
     let note = |last: LastRun| {
-        wait = policy.and_then(|policy| wait_before_restart(&last, ended, policy));
+        let restart = policy.and_then(|policy| wait_before_restart(&last, ended, policy));
+        wait = restart.map(|(wait, _)| wait);
         let pending = wait.map(|wait| PendingRestart {
             at: now() + wait.as_secs(),
             monitor_pid: own_pid(),
             monitor_inode: own_inode,
         });
-        let restarts = if wait.is_some() { last.restarts + 1 } else { 0 };
+        let restarts = restart.map_or(0, |(_, restarts)| restarts);
         LastRun { ended: ended.to_string(), restarts, pending, failure, ..last }
     };
     record_own_end(&locked, note)?;

@@ -15,6 +15,9 @@ pub struct LastRun {
     pub ended: String,
     /// When, in seconds since 1970.
     pub at: u64,
+    /// How many seconds it lasted.
+    #[serde(default)]
+    pub lasted: u64,
     /// How many processes the kernel has killed because the guest reached its memory limit.
     pub oom_kills: u64,
     /// How many times in a row it was restarted by its restart policy.

@@ -141,12 +141,14 @@ fn ended_run(
     before: &LastRun,
 ) -> Result<LastRun> {
     let ended = guest.end_note(record.init_inode)?;
+    let lasted = record.age();
     Ok(LastRun {
         run: record.init_inode,
         ended: ended.unwrap_or_else(|| "unknown".to_owned()),
         at: now(),
+        lasted,
         oom_kills,
-        restarts: if record.age() >= STABLE { 0 } else { before.restarts },
+        restarts: if lasted >= STABLE { 0 } else { before.restarts },
         asked: record.is_stopping(),
         ..LastRun::default()
     })
