@@ -151,6 +151,7 @@ impl<E: Coded + 'static> From<E> for Failure {
 fn config_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a config::Error> {
     match error.downcast_ref() {
         Some(guest::Error::Config(inner)) => Some(inner),
+        Some(guest::Error::RestartRefused { source, .. }) => config_error(&**source),
         _ => error.downcast_ref(),
     }
 }

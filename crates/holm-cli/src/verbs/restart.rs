@@ -7,7 +7,6 @@ use holm::config;
 use holm::guest::{self, Guest};
 use holm::pool::Name;
 
-use super::stop;
 use crate::context::Context;
 use crate::ready::Ready;
 use crate::several::Names;
@@ -34,14 +33,7 @@ impl Run for Restart {
     fn run(self, context: &Context) -> Outcome {
         self.names.each(context, |pool, name| {
             let guest = Name::new(name)?;
-            // Settings with which it could not start again leave it running.
-            Guest::new(pool, &guest).config()?;
-            match guest::stop(&Guest::new(pool, &guest), stop::timeout(pool, &guest, self.timeout))
-            {
-                Ok(_) | Err(guest::Error::NotRunning(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-            guest::start(&Guest::new(pool, &guest))?;
+            guest::restart(&Guest::new(pool, &guest), self.timeout)?;
             self.ready.wait(pool, &guest)
         })
     }

@@ -106,6 +106,7 @@ codes! {
     RootInUse "root-in-use" "Another command works in the Holm root, or guests run in it.",
     InstancesExhausted "instances-exhausted" "This host has as many Holm roots as it can have.",
     IdsExhausted "ids-exhausted" "The Holm root has no id range left.",
+    TerminalsExhausted "terminals-exhausted" "The host has no pseudo-terminal left for a guest.",
     StorageFull "storage-full" "Nothing more can be written where it is needed.",
     SystemError "system-error" "The kernel refused something; the reason has its words.",
 }

@@ -35,9 +35,14 @@ impl Failed {
 
     /// Whether it failed because nothing more can be written where the object is.
     pub(crate) fn is_no_room(&self) -> bool {
-        use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-        matches!(self.source.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
+        is_no_room(&self.source)
     }
+}
+
+/// Whether an error says that nothing more can be written.
+pub(crate) fn is_no_room(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
 }
 
 impl Coded for Failed {

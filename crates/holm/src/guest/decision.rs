@@ -13,7 +13,7 @@ use super::machine_id::machine_id;
 use crate::config::{Config, Init as InitKind, Restart, Rlimit};
 use crate::disk::Layer;
 use crate::host;
-use crate::launch::{Init, Stdio};
+use crate::launch::{self, Init, Stdio};
 use crate::net;
 use crate::pool::Name;
 use crate::record::{Ids, Network, RunRecord, now, since_boot};
@@ -114,6 +114,19 @@ impl Decision<'_> {
             // separate program it uses less memory.
             in_place: self.is_minimal() && matches!(stdio, Stdio::Inherit(_)),
         })
+    }
+
+    /// The standard streams of a guest with a monitor.
+    pub fn console(&self) -> Stdio {
+        Stdio::Console { init_keeps_master: self.is_minimal() }
+    }
+
+    /// Tries what a start does without a process: init is known, its privileges are, and the base's
+    /// image can be mounted.
+    pub fn check(&self) -> Result<()> {
+        self.init(self.console(), true)?.prepare()?;
+        rootfs::mount_image(&self.base.image).map_err(launch::Error::from)?;
+        Ok(())
     }
 
     /// The resource limits that guest.toml sets, `memory.lock` among them.

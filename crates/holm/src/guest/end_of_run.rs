@@ -3,7 +3,7 @@ use holm_proto::Ended;
 use super::error::Result;
 use super::handle::{Guest, LockedGuest};
 use super::reconcile::clean_up_with;
-use super::restart::{start_again, wait_before_restart};
+use super::restart_policy::{start_again, wait_before_restart};
 use super::running::{RunningGuest, read_record};
 use crate::failed::in_one_line;
 use crate::process::{self, own_pid};

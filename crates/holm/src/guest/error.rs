@@ -46,6 +46,9 @@ pub enum Error {
     /// The Holm root is on a filesystem that cannot hold guests.
     #[error("the Holm root is on an unsupported filesystem: {}; {}", .0.detail, .0.remedy)]
     UnsupportedRoot(Box<crate::host::Finding>),
+    /// Nothing can be written in the Holm root.
+    #[error("nothing can be written in the Holm root: {}; {}", .0.detail, .0.remedy)]
+    StorageFull(Box<crate::host::Finding>),
     /// A guest of this name exists.
     #[error("there is already a guest {0}; choose another name, or remove it with `holm rm {0}`")]
     Exists(Name),
@@ -90,6 +93,14 @@ pub enum Error {
     /// guest.toml is not the one that was edited.
     #[error("guest.toml of {0} has changed since it was read; look at it and try again")]
     EditedMeanwhile(Name),
+    /// What a restart needs is not there, so the guest was not stopped.
+    #[error("guest {name} is not restarted, and runs on: it could not be started again")]
+    RestartRefused {
+        /// The guest.
+        name: Name,
+        /// Why it could not be started.
+        source: Box<Error>,
+    },
     /// The base has no init of its own.
     #[error(
         "base {base} has no init that Holm knows (systemd, sysvinit, OpenRC, runit); \
@@ -169,8 +180,10 @@ impl Coded for Error {
             Self::Exec(error) => error.details(),
             Self::Failed(failed) => failed.details(),
             Self::RequirementMissing(it) => finding_details(Code::RequirementMissing, it),
+            Self::StorageFull(it) => finding_details(Code::StorageFull, it),
             Self::UnsupportedRoot(it) => finding_details(Code::FilesystemUnsupported, it),
             Self::Start { details, .. } => (**details).clone(),
+            Self::RestartRefused { source, .. } => source.details(),
             Self::NoInit { base } => Details::new(Code::InitMissing)
                 .object(base)
                 .remedy("use --init minimal, or a base with an init"),

@@ -1,21 +1,36 @@
 //! What a start requires of the host.
 
 use super::error::{Error, Result};
-use crate::host;
+use crate::host::{self, State};
 use crate::pool::Pool;
+use crate::{Code, Coded};
 
 /// Replaces the error of a failed start by the requirement that the host does not meet, if there is
 /// one: that says more than the call that failed because of it.
 pub(super) fn explain(pool: &Pool, error: Error) -> Error {
-    match error {
-        Error::Start { .. } | Error::Launch(_) => match host::missing_requirement(pool.root()) {
-            Some(missing) if missing.name == host::FILESYSTEM => {
-                Error::UnsupportedRoot(Box::new(missing))
-            }
-            Some(missing) => Error::RequirementMissing(Box::new(missing)),
-            None => error,
-        },
-        other => other,
+    if !matches!(error, Error::Start { .. } | Error::Launch(_)) {
+        return error;
+    }
+    let is_full = error.details().code == Code::StorageFull;
+    match host::missing_requirement(pool.root()) {
+        Some(missing) if missing.name == host::STORAGE => Error::StorageFull(Box::new(missing)),
+        // There was no room for a moment, or for this user: the host lacks nothing.
+        _ if is_full => error,
+        Some(missing) if missing.name == host::FILESYSTEM => {
+            Error::UnsupportedRoot(Box::new(missing))
+        }
+        Some(missing) => Error::RequirementMissing(Box::new(missing)),
+        None => error,
+    }
+}
+
+/// Refuses a root in which nothing can be written.
+pub(super) fn check_storage(pool: &Pool) -> Result<()> {
+    match host::probe(host::STORAGE, pool.root()) {
+        Some(finding) if finding.state == State::Missing => {
+            Err(Error::StorageFull(Box::new(finding)))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -5,16 +5,17 @@ use holm_proto::path;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::attempt::Attempt;
-use super::decision::decide;
+use super::decision::{Decision, decide};
 use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
 use super::monitor_process::{MonitorFiles, responder, spawn_monitor};
 use super::reconcile::reconcile;
 use super::requirements::{check_filesystem, explain};
+use crate::config::Config;
 use crate::disk::Layer;
-use crate::launch::Stdio;
 use crate::monitor;
 use crate::process::own_pid;
+use crate::record::Ids;
 use crate::step;
 
 /// Starts a stopped guest. Returns when its init runs and has a monitor.
@@ -41,8 +42,16 @@ pub(super) fn begin<'a>(guest: &LockedGuest<'a>) -> Result<Attempt<'a>> {
     // One may be left if the host went down while the guest was running.
     guest.remove_end_note();
     let ids = guest.ids(config.security.nesting)?;
-    let layer = Layer::on_disk(guest.pool(), guest.name());
-    Attempt::begin(decide(**guest, config, ids, layer)?)
+    Attempt::begin(decided(guest, config, ids)?)
+}
+
+/// Decides how the guest is started with these settings and ids.
+pub(super) fn decided<'a>(
+    guest: &LockedGuest<'a>,
+    config: Config,
+    ids: Ids,
+) -> Result<Decision<'a>> {
+    decide(**guest, config, ids, Layer::on_disk(guest.pool(), guest.name()))
 }
 
 /// Starts the guest and becomes its monitor. Returns only if that fails, with the attempt undone.
@@ -56,10 +65,9 @@ pub(super) fn become_monitor(attempt: Attempt<'_>) -> Result<Infallible> {
 /// if it fails.
 fn launch_and_monitor(attempt: &Attempt<'_>, ready: &dyn Fn()) -> Result<Infallible> {
     let decision = &attempt.decision;
-    let stdio = Stdio::Console { init_keeps_master: decision.is_minimal() };
     let (files, running, notify) = attempt.launch(|filter| {
         let notify = notify_socket()?;
-        let assembled = attempt.assemble(stdio, Some(&notify), own_pid(), filter)?;
+        let assembled = attempt.assemble(decision.console(), Some(&notify), own_pid(), filter)?;
         // Opened before init runs: if init ends at once, its interface is gone, but its end must
         // still be recorded.
         let responder = responder(&decision.network)?;

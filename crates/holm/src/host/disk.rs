@@ -9,24 +9,32 @@ use super::finding::Answer;
 use super::layers;
 use super::machine::Machine;
 
+/// Whether something can be written in the Holm root.
+pub(super) fn writable(machine: &Machine) -> Answer {
+    match machine.scratch() {
+        Ok(_) => Answer::Yes(format!("{} can be written", machine.root.display())),
+        Err(why) => Answer::No(why.to_owned()),
+    }
+}
+
 pub(super) fn attributes(machine: &Machine) -> Answer {
-    Answer::from(machine.scratch().and_then(|scratch| {
+    machine.try_out(|scratch| {
         let fail =
             |error: rustix::io::Errno| format!("trusted.* on {}: {error}", machine.root.display());
         lsetxattr(scratch.path(), "trusted.holm", b"1", XattrFlags::empty()).map_err(fail)?;
         Ok(format!("trusted.* is kept on {}", machine.root.display()))
-    }))
+    })
 }
 
 pub(super) fn reflinks(machine: &Machine) -> Answer {
-    Answer::from(machine.scratch().and_then(|scratch| {
+    machine.try_out(|scratch| {
         let fail = |error: std::io::Error| format!("on {}: {error}", machine.root.display());
         let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
         fs::write(&from, [7; 4096]).map_err(fail)?;
         let (from, to) = (File::open(from).map_err(fail)?, File::create(to).map_err(fail)?);
         ioctl_ficlone(&to, &from).map_err(|error| fail(error.into()))?;
         Ok(format!("files on {} are copied by reference", machine.root.display()))
-    }))
+    })
 }
 
 /// Which kind of quota this filesystem has.
@@ -90,6 +98,7 @@ pub(super) fn kind(machine: &Machine) -> Answer {
     }
     match layers::overlay(machine) {
         Answer::No(why) => Answer::No(format!("{place} cannot hold a guest's layers: {why}")),
+        Answer::Untried(why) => Answer::Untried(format!("{place}: {why}")),
         _ => Answer::Partly(format!("{place}: not tested with Holm")),
     }
 }

@@ -66,6 +66,7 @@ impl Feature {
             Answer::Yes(detail) => (State::Ok, detail, ("", "")),
             Answer::Partly(detail) => (State::Degraded, detail, self.partly.unwrap_or(whole)),
             Answer::No(detail) => (self.without, detail, whole),
+            Answer::Untried(detail) => (State::Degraded, detail, UNTRIED),
         };
         let needed = self.needed;
         Finding { name: self.name, state, detail, needed, cost, remedy }
@@ -74,6 +75,13 @@ impl Feature {
 
 const NEWER_KERNEL: &str = "boot a kernel of 6.12 or newer (Debian 12: apt install -t bookworm-backports linux-image-amd64)";
 const AS_ROOT: &str = "run holm as root on the host, not inside a container (sudo holm doctor)";
+
+/// Cost and remedy of a feature that could not be tried.
+const UNTRIED: (&str, &str) =
+    ("it is not known whether it is there", "mend `storage` or `capabilities`, and try again");
+
+/// The feature that something can be written in the Holm root.
+pub const STORAGE: &str = "storage";
 
 /// The feature that the filesystem of the Holm root can hold guests.
 pub const FILESYSTEM: &str = "filesystem";
@@ -151,6 +159,12 @@ pub const FEATURES: &[Feature] = &[
         "no guest starts: it could run outside its limits for a moment",
         "boot a kernel of 5.7 or newer, and let no seccomp filter refuse clone3",
         process::clone_into_cgroup,
+    ),
+    Feature::needed(
+        STORAGE,
+        "no guest starts: nothing can be written in the Holm root",
+        "make room there (df -h and df -i show what is used), or mount it read-write; dmesg tells of a disk that fails",
+        disk::writable,
     ),
     Feature::needed(
         FILESYSTEM,

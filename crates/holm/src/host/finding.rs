@@ -15,6 +15,8 @@ pub(super) enum Answer {
     Yes(String),
     Partly(String),
     No(String),
+    /// It could not be tried, for a reason that is not the feature's.
+    Untried(String),
 }
 
 /// One line of `holm doctor`.

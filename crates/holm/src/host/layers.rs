@@ -19,27 +19,27 @@ use crate::rootfs::{Layers, UPPER, Upper, WORK, clone_tree, mount_image, mount_r
 const PROBE_IDS: u32 = 1 << 26;
 
 pub(super) fn image(machine: &Machine) -> Answer {
-    Answer::from(machine.scratch().and_then(|scratch| {
+    machine.try_out(|scratch| {
         mount_image(&write_image(scratch)?).map_err(|error| in_one_line(&error))?;
         Ok("mounted from a file".to_owned())
-    }))
+    })
 }
 
 pub(super) fn id_maps(machine: &Machine) -> Answer {
-    Answer::from(machine.scratch().and_then(|scratch| {
+    machine.try_out(|scratch| {
         let namespace = child::user_namespace(PROBE_IDS)?;
         clone_tree(&scratch.directory("mapped")?, namespace.as_fd())
             .map_err(|error| in_one_line(&error))?;
         Ok(format!("on {}", machine.root.display()))
-    }))
+    })
 }
 
 pub(super) fn overlay(machine: &Machine) -> Answer {
-    Answer::from(machine.scratch().and_then(|scratch| {
+    machine.try_out(|scratch| {
         let namespace = child::user_namespace(PROBE_IDS)?;
         run_in_child(0, None, || mount_and_write(scratch, namespace.as_fd()))?;
         Ok("metacopy, data-only and idmapped layers, writable".to_owned())
-    }))
+    })
 }
 
 /// Mounts a guest's root, and makes a directory there as guest root would.

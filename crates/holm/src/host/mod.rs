@@ -20,7 +20,7 @@ mod process;
 mod scratch;
 mod tools;
 
-pub use features::{FEATURES, FILESYSTEM, Feature};
+pub use features::{FEATURES, FILESYSTEM, Feature, STORAGE};
 pub use finding::{Finding, State};
 pub use probe::{forced_missing, missing_requirement, probe, probe_all, unsupported_root};
 #[cfg(feature = "fuzzing")]

@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 
 const PREFIX: &str = ".holm-doctor-";
 
+/// More than the probes write, in bytes.
+const ROOM: usize = 64 << 10;
+
 #[derive(Debug)]
 pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes the directory in `dir`, and removes those of earlier probes that were killed.
+    /// Makes the directory in `dir`, with room for what the probes write, and removes those of
+    /// earlier probes that were killed.
     pub(super) fn new(dir: &Path) -> Result<Self, String> {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -22,9 +26,12 @@ impl Scratch {
             }
         }
         let path = dir.join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir(&path)
-            .map_err(|error| format!("cannot try it out in {}: {error}", dir.display()))?;
-        Ok(Self(path))
+        let fail = |error: std::io::Error| format!("cannot write in {}: {error}", dir.display());
+        fs::create_dir(&path).map_err(fail)?;
+        let made = Self(path);
+        let room = made.0.join("room");
+        fs::write(&room, vec![1; ROOM]).and_then(|()| fs::remove_file(&room)).map_err(fail)?;
+        Ok(made)
     }
 
     pub(super) fn path(&self) -> &Path {

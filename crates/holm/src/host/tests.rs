@@ -10,6 +10,7 @@ fn state(answer: &Answer) -> &'static str {
         Answer::Yes(_) => "yes",
         Answer::Partly(_) => "partly",
         Answer::No(_) => "no",
+        Answer::Untried(_) => "untried",
     }
 }
 

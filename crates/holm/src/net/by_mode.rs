@@ -6,9 +6,11 @@ use super::dns;
 use super::error::Error;
 use super::host::Host;
 use super::mode::{Files, Mode};
+use super::netlink::Socket;
 use super::none::NoNetwork;
 use super::plan::plan_addresses;
 use super::private::{self, Private};
+use super::route::is_taken;
 use crate::config::{Net, NetMode};
 use crate::record::Network;
 
@@ -34,6 +36,21 @@ pub fn plan(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
     };
     implementation(&network).complete(&mut network, net)?;
     Ok(network)
+}
+
+/// Looks whether the addresses that a running guest has not had so far are free.
+pub fn check_addresses(network: &Network, running: &Network) -> Result<(), Error> {
+    if !has_veth(network) {
+        return Ok(());
+    }
+    let own = |address| has_veth(running) && running.addresses().any(|it| it == address);
+    let socket = Socket::route()?;
+    for address in network.addresses().filter(|address| !own(*address)) {
+        if is_taken(&socket, address)? {
+            return Err(Error::AddressTaken { address });
+        }
+    }
+    Ok(())
 }
 
 /// Whether the guest has its own network namespace; otherwise it shares the host's.

@@ -27,8 +27,8 @@ mod uapi;
 
 pub use addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6};
 pub use by_mode::{
-    attach, clean_up, configure_inside, destroy_instance, detach, detach_unrecorded, files,
-    has_own_namespace, has_veth, is_attached, plan, responder,
+    attach, check_addresses, clean_up, configure_inside, destroy_instance, detach,
+    detach_unrecorded, files, has_own_namespace, has_veth, is_attached, plan, responder,
 };
 pub use error::Error;
 pub use loopback::loopback_up;

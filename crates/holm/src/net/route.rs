@@ -95,18 +95,41 @@ pub fn uplink_mtu(socket: &Socket) -> Result<Option<u32>, Refused> {
 
 /// The index of the interface through which packets to an address leave; `None` without a route.
 fn route_to(socket: &Socket, address: IpAddr) -> Result<Option<u32>, Refused> {
-    const RTA_DST: u16 = 1;
     const RTA_OIF: u16 = 4;
-    let header = [family(address), full_length(address), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    let mut batch = Batch::default();
-    batch.message(Request::FindUplink, RTM_GETROUTE, 0, &header).attr(RTA_DST, &octets(address));
     let mut index = None;
-    match socket.query(&batch, |_, payload| {
+    find_route(socket, Request::FindUplink, address, 0, |payload| {
         index = Attributes(payload.get(12..).unwrap_or_default())
             .find(|(kind, _)| *kind == RTA_OIF)
             .and_then(|(_, value)| number(value));
-    }) {
-        Ok(()) => Ok(index),
+    })?;
+    Ok(index)
+}
+
+/// Whether the host has a route to this address alone: it is a guest's, or the host's own.
+pub fn is_taken(socket: &Socket, address: IpAddr) -> Result<bool, Refused> {
+    const FIB_MATCH: u32 = 0x2000;
+    let mut taken = false;
+    find_route(socket, Request::FindRoute, address, FIB_MATCH, |payload| {
+        taken = payload.get(1) == Some(&full_length(address));
+    })?;
+    Ok(taken)
+}
+
+/// Asks for the route to an address; nothing is reported if there is none.
+fn find_route(
+    socket: &Socket,
+    request: Request,
+    address: IpAddr,
+    flags: u32,
+    report: impl FnMut(&[u8]),
+) -> Result<(), Refused> {
+    const RTA_DST: u16 = 1;
+    let mut report = report;
+    let mut header = [family(address), full_length(address), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    header[8..].copy_from_slice(&flags.to_ne_bytes());
+    let mut batch = Batch::default();
+    batch.message(request, RTM_GETROUTE, 0, &header).attr(RTA_DST, &octets(address));
+    match socket.query(&batch, |_, payload| report(payload)) {
         Err(Refused {
             errno:
                 Errno::NETUNREACH
@@ -115,7 +138,7 @@ fn route_to(socket: &Socket, address: IpAddr) -> Result<Option<u32>, Refused> {
                 | Errno::OPNOTSUPP
                 | Errno::INVAL,
             ..
-        }) => Ok(None),
-        Err(refused) => Err(refused),
+        }) => Ok(()),
+        asked => asked,
     }
 }

@@ -53,6 +53,20 @@ pub enum Error {
         /// How long was waited.
         seconds: u64,
     },
+    /// The host has no pty left for a guest.
+    #[error(
+        "the host has no pseudo-terminal left for a guest's console: {open} are open, of \
+         {max} ({reserve} of them for the host alone); set a higher limit \
+         (`sysctl -w kernel.pty.max=...`), or stop a guest that has opened many"
+    )]
+    NoTerminal {
+        /// How many are open.
+        open: u64,
+        /// `kernel.pty.max`.
+        max: u64,
+        /// `kernel.pty.reserve`.
+        reserve: u64,
+    },
     /// A resource limit that this host does not let Holm set.
     #[error(
         "cannot set rlimits.{name}: raising a hard limit needs CAP_SYS_RESOURCE, \
@@ -111,6 +125,9 @@ impl Coded for Error {
             Self::InitStuck { step, seconds } => Details::new(Code::Timeout)
                 .reason(format!("it did not {step} within {seconds} s"))
                 .remedy("try again when the host has memory and CPU time"),
+            Self::NoTerminal { .. } => Details::new(Code::TerminalsExhausted)
+                .object("kernel.pty.max")
+                .remedy("set a higher kernel.pty.max, or stop a guest that has opened many"),
             Self::Rlimit { name, .. } => Details::new(Code::LimitRefused)
                 .object(format!("rlimits.{name}"))
                 .remedy("choose a lower value"),

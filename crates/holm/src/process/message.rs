@@ -3,6 +3,7 @@
 use rustix::io::Errno;
 
 use super::Error;
+use super::console::no_terminal;
 
 /// One message. After each its sender blocks until the message named here arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +116,9 @@ impl Step {
             Self::User => Error::NoUser,
             Self::Directory => Error::Directory(error.into()),
             Self::Filter => Error::Filter(error.into()),
+            Self::Console if error == Errno::NOSPC => {
+                no_terminal().unwrap_or_else(|| Error::step(what, object, error))
+            }
             _ => Error::step(what, object, error),
         }
     }

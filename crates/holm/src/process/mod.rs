@@ -23,7 +23,7 @@ pub(crate) use channel::{ChildEnd, ParentEnd, channel, end_child};
 pub(crate) use child::run_in_child;
 pub(crate) use clocks::{TimeNamespace, reset_clocks};
 pub(crate) use command_line::hide_values;
-pub(crate) use console::open_console;
+pub(crate) use console::{check_console, open_console};
 pub(crate) use credentials::GuestRoot;
 pub use error::Error;
 pub(crate) use error::exec_reason;

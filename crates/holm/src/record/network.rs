@@ -57,6 +57,12 @@ impl Network {
         self.host_index() + 50_000
     }
 
+    /// The guest's addresses.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        let v6 = self.guest_v6.map(IpAddr::V6);
+        std::iter::once(IpAddr::V4(self.guest_v4)).chain(v6)
+    }
+
     fn mac(&self, end: u8) -> [u8; 6] {
         let [_, _, high, low] = self.context.to_be_bytes();
         [0x02, 0x68, end, self.instance, high, low]

@@ -18,13 +18,7 @@ pub fn make(
     user_namespace: BorrowedFd<'_>,
 ) -> Result<(OwnedFd, Point)> {
     let refuse = |reason: String| Error::Source { path: bind.source.clone(), reason };
-    let source = open_source(&bind.source).map_err(|errno| refuse(explain(errno)))?;
-    let stat = rustix::fs::fstat(&source).map_err(|errno| refuse(errno.to_string()))?;
-    let point = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => Point::Directory,
-        FileType::RegularFile | FileType::Socket => Point::File,
-        _ => return Err(refuse("only directories, files and sockets can be bound".to_owned())),
-    };
+    let (source, point) = find(bind)?;
     let clone = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH;
@@ -39,6 +33,18 @@ pub fn make(
         ))
     })?;
     Ok((bound, point))
+}
+
+/// The source of a bind mount, and what kind of mount point it needs.
+pub fn find(bind: &BindMount) -> Result<(OwnedFd, Point)> {
+    let refuse = |reason: String| Error::Source { path: bind.source.clone(), reason };
+    let source = open_source(&bind.source).map_err(|errno| refuse(explain(errno)))?;
+    let stat = rustix::fs::fstat(&source).map_err(|errno| refuse(errno.to_string()))?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => Ok((source, Point::Directory)),
+        FileType::RegularFile | FileType::Socket => Ok((source, Point::File)),
+        _ => Err(refuse("only directories, files and sockets can be bound".to_owned())),
+    }
 }
 
 /// A mount of something of the host's that all guests have, owned as on the host.

@@ -1,3 +1,4 @@
+use std::fs::Metadata;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -85,17 +86,25 @@ fn fill(dev: &OwnedFd, devices: &[PathBuf]) -> Result<()> {
     devices.iter().try_for_each(|device| make_host_device(dev, device))
 }
 
+fn refused(device: &Path, reason: impl Into<String>) -> Error {
+    Error::Device { device: device.to_owned(), reason: reason.into() }
+}
+
+/// A device of the host, and its kind.
+pub fn find(device: &Path) -> Result<(Metadata, FileType)> {
+    let host = std::fs::symlink_metadata(device)
+        .map_err(|error| refused(device, format!("{error}; see `devices` in guest.toml")))?;
+    match host.file_type() {
+        kind if kind.is_char_device() => Ok((host, FileType::CharacterDevice)),
+        kind if kind.is_block_device() => Ok((host, FileType::BlockDevice)),
+        _ => Err(refused(device, "it is not a device node; see `devices` in guest.toml")),
+    }
+}
+
 /// Makes the node of a host device for the guest, open to guest root and its group.
 fn make_host_device(dev: &OwnedFd, device: &Path) -> Result<()> {
-    let refuse =
-        |reason: &str| Error::Device { device: device.to_owned(), reason: reason.to_owned() };
-    let host = std::fs::symlink_metadata(device)
-        .map_err(|error| refuse(&format!("{error}; see `devices` in guest.toml")))?;
-    let kind = match host.file_type() {
-        kind if kind.is_char_device() => FileType::CharacterDevice,
-        kind if kind.is_block_device() => FileType::BlockDevice,
-        _ => return Err(refuse("it is not a device node; see `devices` in guest.toml")),
-    };
+    let refuse = |reason: &str| refused(device, reason);
+    let (host, kind) = find(device)?;
     let inside = device.strip_prefix("/dev").map_err(|_| refuse("it is not below /dev"))?;
     for directory in
         inside.ancestors().skip(1).filter(|directory| !directory.as_os_str().is_empty())

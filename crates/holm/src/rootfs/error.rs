@@ -1,6 +1,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::failed::is_no_room;
 use crate::{Code, Coded, Details, Failed};
 
 /// What can go wrong while a guest's mounts are made.
@@ -76,10 +77,11 @@ fn said(log: &str) -> String {
 impl Coded for Error {
     fn details(&self) -> Details {
         match self {
-            Self::Mount { kind, log, source } if !log.is_empty() => {
-                Details::new(Code::MountFailed).object(kind).reason(format!("{source}: {log}"))
+            Self::Mount { kind, log, source } => {
+                let code = if is_no_room(source) { Code::StorageFull } else { Code::MountFailed };
+                let details = Details::new(code).object(kind);
+                if log.is_empty() { details } else { details.reason(format!("{source}: {log}")) }
             }
-            Self::Mount { kind, .. } => Details::new(Code::MountFailed).object(kind),
             Self::ReadOnly { disk } => Details::new(Code::FilesystemUnsupported)
                 .object(disk.display())
                 .remedy("put the Holm root on ext4, XFS or btrfs"),

@@ -5,6 +5,10 @@
 //! flags. The order that this needs is in [`crate::launch`]; nothing here is ever visible in the
 //! host's mount namespace.
 
+use std::path::PathBuf;
+
+use crate::config::BindMount;
+
 mod api_filesystems;
 mod binds;
 mod dev;
@@ -27,6 +31,12 @@ pub use mounts::{Mounts, Namespaces, Sources};
 pub use overlay::{Layers, UPPER, Upper, WORK, mount_image, mount_root};
 pub use table::{BOOT_ID, Mount, Part, RestoredBy, TABLE, What, When, flag_names};
 pub use tree::{Links, Point, Tree};
+
+/// Looks whether the host has these devices and the sources of these bind mounts.
+pub fn check_host_sources(devices: &[PathBuf], binds: &[BindMount]) -> Result<()> {
+    devices.iter().try_for_each(|device| dev::find(device).map(drop))?;
+    binds.iter().try_for_each(|bind| binds::find(bind).map(drop))
+}
 
 /// The result of what this module does.
 pub type Result<T> = std::result::Result<T, Error>;

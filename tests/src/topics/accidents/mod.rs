@@ -3,6 +3,7 @@
 pub mod killed;
 mod names;
 pub mod races;
+mod restarts;
 mod room;
 mod settings;
 mod upgrade;
@@ -10,6 +11,14 @@ mod upgrade;
 use crate::test::Test;
 
 pub fn tests() -> Vec<Test> {
-    [names::TESTS, settings::TESTS, races::TESTS, room::TESTS, upgrade::TESTS, killed::TESTS]
-        .concat()
+    [
+        names::TESTS,
+        settings::TESTS,
+        races::TESTS,
+        room::TESTS,
+        restarts::TESTS,
+        upgrade::TESTS,
+        killed::TESTS,
+    ]
+    .concat()
 }

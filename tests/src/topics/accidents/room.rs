@@ -2,10 +2,11 @@
 
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
+use crate::command::Outcome;
 use crate::guest::{exec, idle};
 use crate::host::free_port;
 use crate::sandbox::Sandbox;
@@ -19,6 +20,7 @@ pub const TESTS: &[Test] = &[
     test!(memory_too_small_to_start).bases(&["busybox"]),
     test!(a_port_of_another_guest).bases(&["busybox"]),
     test!(disk_full),
+    test!(disk_read_only),
 ];
 
 /// Context ids stand for user ids and for addresses: both are gone at once.
@@ -103,60 +105,102 @@ fn a_port_of_another_guest(sandbox: &mut Sandbox) {
     sandbox.holm(&run).refused(&[&port, "another port"]);
 }
 
-/// A root on a filesystem of its own that is full at create and at start.
-fn disk_full(sandbox: &mut Sandbox) {
+/// Does `work` with the sandbox's root on a small filesystem of its own, on which base `own` is.
+fn on_a_small_disk(sandbox: &mut Sandbox, work: impl FnOnce(&Sandbox, &Path)) {
     let root = sandbox.root().to_owned();
     let image = root.with_extension("img");
     let file = std::fs::File::create(&image).expect("a file");
     file.set_len(24 << 20).expect("its size");
     drop(file);
-    let run = |program: &str, args: &[&str]| {
-        sandbox.run(std::process::Command::new(program).args(args)).ok();
-    };
     let (image, at) = (image.to_string_lossy().into_owned(), root.to_string_lossy().into_owned());
-    run("mkfs.ext4", &["-q", "-m", "0", "-N", "2000", &image]);
-    run("mount", &["-o", "loop", &image, &at]);
+    run(sandbox, "mkfs.ext4", &["-q", "-m", "0", "-N", "2000", &image]);
+    run(sandbox, "mount", &["-o", "loop", &image, &at]);
     let source = system(sandbox, |_| {});
-    let holm = |args: &[&str]| sandbox.holm(args);
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        holm(&["base", "import", "own", &source]).ok();
-        let create = ["create", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "99"];
-        holm(&create).ok();
-        fill(&root);
-        let full = ["create", "two", "--base", "own", "--net", "none", "--", "/bin/sleep", "99"];
-        holm(&full).refused(&["No space left", &at]);
-        let started = holm(&["start", "box"]);
-        if !started.status.success() {
-            started.refused(&["No space left", &at]);
-        }
-        holm(&["ls"]).ok();
-        holm(&["rm", "--force", "box"]).ok();
-        std::fs::remove_file(root.join("filler")).expect("room again");
-        // Full when a guest ends: how it ended cannot be recorded.
-        holm(&create).ok();
-        holm(&["start", "box"]).ok();
-        fill(&root);
-        holm(&["kill", "box"]).ok();
-        holm(&["ls"]).ok();
-        holm(&["rm", "box"]).ok();
-        std::fs::remove_file(root.join("filler")).expect("room again");
-        holm(&create).ok();
-        holm(&["start", "box"]).ok();
-        holm(&["rm", "--force", "box"]).ok();
-        let names =
-            |directory: &str| std::fs::read_dir(root.join(directory)).expect("a directory").count();
-        assert_eq!((names("guests"), names("ids"), names("tmp")), (0, 0, 0), "nothing is left");
+        sandbox.holm(&["base", "import", "own", &source]).ok();
+        work(sandbox, &root);
     }));
-    let _ = holm(&["kill", "--all"]);
-    run("umount", &[&at]);
+    let _ = sandbox.holm(&["kill", "--all"]);
+    run(sandbox, "umount", &[&at]);
     std::fs::remove_file(&image).expect("the image goes");
     if let Err(panic) = result {
         std::panic::resume_unwind(panic);
     }
 }
 
+fn run(sandbox: &Sandbox, program: &str, args: &[&str]) {
+    sandbox.run(std::process::Command::new(program).args(args)).ok();
+}
+
+const CREATE: [&str; 9] =
+    ["create", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "99"];
+
+/// The disk is the reason, and not the kernel.
+#[track_caller]
+fn names_the_disk(outcome: Outcome, parts: &[&str]) {
+    let outcome = outcome.refused(parts);
+    for other in ["lacks", "erofs", "modprobe"] {
+        assert!(!outcome.stderr.contains(other), "{other} has nothing to do with it\n{outcome}");
+    }
+}
+
+/// A root that is full at create, at start, at restart and at the end.
+fn disk_full(sandbox: &mut Sandbox) {
+    on_a_small_disk(sandbox, |sandbox, root| {
+        let at = root.to_string_lossy().into_owned();
+        let holm = |args: &[&str]| sandbox.holm(args);
+        holm(&CREATE).ok();
+        fill(root);
+        let full = ["create", "two", "--base", "own", "--net", "none", "--", "/bin/sleep", "99"];
+        names_the_disk(holm(&full), &["No space left", &at]);
+        names_the_disk(holm(&["start", "box"]), &["No space left", &at]);
+        let doctor = holm(&["doctor"]);
+        assert_eq!(doctor.code(), 1, "{doctor}");
+        let missing = "No guest can run here without: storage\n";
+        assert!(doctor.stdout.contains(missing), "{doctor}");
+        holm(&["ls"]).ok();
+        holm(&["rm", "--force", "box"]).ok();
+        std::fs::remove_file(root.join("filler")).expect("room again");
+        // Full when a guest ends: how it ended cannot be recorded.
+        holm(&CREATE).ok();
+        holm(&["start", "box"]).ok();
+        fill(root);
+        names_the_disk(holm(&["restart", "box"]), &["runs on", "No space left", &at, "make room"]);
+        holm(&["kill", "box"]).ok();
+        holm(&["ls"]).ok();
+        holm(&["rm", "box"]).ok();
+        std::fs::remove_file(root.join("filler")).expect("room again");
+        holm(&CREATE).ok();
+        holm(&["start", "box"]).ok();
+        holm(&["rm", "--force", "box"]).ok();
+        let names =
+            |directory: &str| std::fs::read_dir(root.join(directory)).expect("a directory").count();
+        assert_eq!((names("guests"), names("ids"), names("tmp")), (0, 0, 0), "nothing is left");
+    });
+}
+
+/// As the kernel leaves a filesystem that has errors.
+fn disk_read_only(sandbox: &mut Sandbox) {
+    on_a_small_disk(sandbox, |sandbox, root| {
+        let at = root.to_string_lossy().into_owned();
+        sandbox.holm(&CREATE).ok();
+        run(sandbox, "mount", &["-o", "remount,ro", &at]);
+        let ephemeral = ["run", "--base", "own", "--net", "none", "--", "/bin/sleep", "0"];
+        for args in [
+            &["start", "box"][..],
+            &ephemeral,
+            &CREATE.map(|it| it.replace("box", "two")).each_ref().map(String::as_str),
+        ] {
+            names_the_disk(sandbox.holm(args), &["Read-only file system", &at]);
+        }
+        run(sandbox, "mount", &["-o", "remount,rw", &at]);
+        sandbox.holm(&["start", "box"]).ok();
+        sandbox.holm(&["rm", "--force", "box"]).ok();
+    });
+}
+
 /// Fills a filesystem to the last byte.
-fn fill(root: &std::path::Path) {
+fn fill(root: &Path) {
     use std::io::Write;
     let mut file = std::fs::File::create(root.join("filler")).expect("a file");
     for size in [1 << 20, 4096, 1] {

@@ -60,7 +60,8 @@ pub struct Program {
 }
 
 impl Init {
-    pub(super) fn prepare(&self) -> Result<Program> {
+    /// Computes it; an error for privileges that no guest may have.
+    pub fn prepare(&self) -> Result<Program> {
         let text = |text: &str| {
             CString::new(text).map_err(|error| Error::step("pass on", text, io::Error::from(error)))
         };
