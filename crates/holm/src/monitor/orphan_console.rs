@@ -1,6 +1,6 @@
 //! The console of an orphaned guest: one whose monitor has died.
 
-use crate::process::channel;
+use crate::process::{GuestRoot, channel};
 use crate::terminal::{self, is_master};
 use holm_proto::CONSOLE_MASTER;
 use holm_sys::process::{self, CloneResult};
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How long the child may search for the console: a filesystem that the guest serves may block it.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A master of the console of the guest with this init; without one the console is lost until the
+/// A master of the console of the guest with this init and base id; without one the console is lost until the
 /// guest's next start.
 ///
 /// The guest may have prepared everything that is opened here. So nothing is read, and a path of
@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// does the work, because a filesystem that the guest serves itself may never answer, and a process
 /// that waits for it may be impossible to kill. FUSE refuses the host's processes, but below an
 /// overlay of the guest's it is accessed with the guest's credentials.
-pub fn orphan_console(pid: i32, init: &OwnedFd) -> Option<OwnedFd> {
+pub fn orphan_console(pid: i32, init: &OwnedFd, base: u32) -> Option<OwnedFd> {
     let (parent, inside) = channel().ok()?;
     let pidfd = match process::clone(0, None).ok()? {
         CloneResult::Parent { pidfd, .. } => pidfd,
@@ -32,7 +32,7 @@ pub fn orphan_console(pid: i32, init: &OwnedFd) -> Option<OwnedFd> {
             // caller reads to its end.
             let [from_parent, to_parent] = inside.descriptors();
             if child.close_all_but(3, &[from_parent, to_parent, init.as_fd()]).is_ok()
-                && let Some(master) = kept(init).or_else(|| reopened(pid))
+                && let Some(master) = kept(init).or_else(|| reopened(pid, base))
             {
                 inside.offer(master.as_fd());
             }
@@ -56,7 +56,7 @@ fn kept(init: &OwnedFd) -> Option<OwnedFd> {
 }
 
 /// A new master for `/dev/pts/0`, which is what the console of a system's own init is.
-fn reopened(pid: i32) -> Option<OwnedFd> {
+fn reopened(pid: i32, base: u32) -> Option<OwnedFd> {
     let path = OFlags::PATH | OFlags::CLOEXEC;
     let root = open(format!("/proc/{pid}/root"), path | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
@@ -64,6 +64,9 @@ fn reopened(pid: i32) -> Option<OwnedFd> {
     if !is_master(ptmx.as_fd()) {
         return None;
     }
+    // Whoever opens it owns the terminal, and the host's root is nobody in the guest: its getty could
+    // not open a terminal of that owner.
+    let _guest_root = GuestRoot::assume(base).ok()?;
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let own = format!("/proc/self/fd/{}", ptmx.as_raw_fd());
     let master = openat(rustix::fs::CWD, own, flags, Mode::empty()).ok()?;

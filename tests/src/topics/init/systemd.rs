@@ -1,7 +1,11 @@
 //! Guests that run a distribution's systemd.
 
+use rustix::process::Pid;
+
 use crate::command::Outcome;
+use crate::guest::{pid, status};
 use crate::options::Lane;
+use crate::process::kill_hard;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -19,6 +23,7 @@ pub const TESTS: &[Test] = &[
     test!(sandboxes_in_debian_12).bases(&["debian12"]).slow_in(&[Lane::Vm], EMULATED),
     test!(sandboxes_in_debian_13).bases(&["debian13"]),
     test!(guests_keep_their_identity).bases(&["debian13"]),
+    test!(its_console_outlives_the_monitor).bases(&["debian13"]).slow_in(&[Lane::Vm], EMULATED),
     test!(mounts_are_locked)
         .bases(&["debian13"])
         .slow_in(&[Lane::Vm], "security has it for a minimal guest"),
@@ -129,6 +134,33 @@ fn reboots_and_powers_off_from_inside(sandbox: &mut Sandbox) {
     exec(sandbox, &["poweroff"]);
     let last = sandbox.holm(&["wait", "g"]);
     assert_eq!(exec(sandbox, &["true"]).code(), 125, "it stays off\n{last}");
+    sandbox.holm(&["rm", "g"]).ok();
+}
+
+/// The terminal that a new monitor opens is guest root's, as the first was.
+fn its_console_outlives_the_monitor(sandbox: &mut Sandbox) {
+    launch(sandbox, "debian13", &[]);
+    let owner = |sandbox: &Sandbox| exec(sandbox, &["stat", "-c", "%U:%G", "/dev/pts/0"]).stdout;
+    let getty = |sandbox: &Sandbox| {
+        let unit = ["systemctl", "show", "-p", "ActiveState", "-p", "MainPID", "console-getty"];
+        exec(sandbox, &unit).ok().stdout
+    };
+    let (first_owner, first_getty) = (owner(sandbox), getty(sandbox));
+    assert!(first_getty.contains("ActiveState=active"), "{first_getty}");
+    let monitor = pid(&status(sandbox, "g"), "monitor_pid");
+    kill_hard(sandbox, Pid::from_raw(monitor).expect("a process id"));
+    sandbox.wait_for("another monitor", || {
+        (pid(&status(sandbox, "g"), "monitor_pid") != monitor).then_some(())
+    });
+    assert_eq!(owner(sandbox), first_owner);
+    let seen = |sandbox: &Sandbox| sandbox.holm(&["logs", "g"]).ok().stdout;
+    let before = seen(sandbox).len();
+    sandbox.wait_for("a getty on the new terminal", || {
+        let now = getty(sandbox);
+        let again = now.contains("ActiveState=active") && now != first_getty;
+        (again && seen(sandbox).get(before..)?.contains("login:")).then_some(())
+    });
+    sandbox.holm(&["kill", "g"]).ok();
     sandbox.holm(&["rm", "g"]).ok();
 }
 

@@ -17,7 +17,7 @@ pub fn adopt(guest: &LockedGuest<'_>, running: &mut RunningGuest) -> Result<()> 
     // An error means that the guest is about to end and has lost its interface already.
     let responder = responder(&record.network).unwrap_or(None);
     let monitor = spawn_monitor(guest, |ready| {
-        let console = monitor::orphan_console(record.init_pid, &init);
+        let console = monitor::orphan_console(record.init_pid, &init, record.ids.base);
         let init = launch::Running { pidfd: init, console };
         let handoff = MonitorFiles::open(guest, cgroup, responder)?.handoff(guest, init, None);
         record.monitor_pid = own_pid();
