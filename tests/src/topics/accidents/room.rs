@@ -135,6 +135,13 @@ fn run(sandbox: &Sandbox, program: &str, args: &[&str]) {
 const CREATE: [&str; 9] =
     ["create", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "99"];
 
+/// What a first start writes beside the private layer is there.
+fn created_and_run_once(sandbox: &Sandbox) {
+    sandbox.holm(&CREATE).ok();
+    sandbox.holm(&["start", "box"]).ok();
+    sandbox.holm(&["kill", "box"]).ok();
+}
+
 /// The disk is the reason, and not the kernel.
 #[track_caller]
 fn names_the_disk(outcome: Outcome, parts: &[&str]) {
@@ -149,7 +156,7 @@ fn disk_full(sandbox: &mut Sandbox) {
     on_a_small_disk(sandbox, |sandbox, root| {
         let at = root.to_string_lossy().into_owned();
         let holm = |args: &[&str]| sandbox.holm(args);
-        holm(&CREATE).ok();
+        created_and_run_once(sandbox);
         fill(root);
         let full = ["create", "two", "--base", "own", "--net", "none", "--", "/bin/sleep", "99"];
         names_the_disk(holm(&full), &["No space left", &at]);
@@ -183,7 +190,7 @@ fn disk_full(sandbox: &mut Sandbox) {
 fn disk_read_only(sandbox: &mut Sandbox) {
     on_a_small_disk(sandbox, |sandbox, root| {
         let at = root.to_string_lossy().into_owned();
-        sandbox.holm(&CREATE).ok();
+        created_and_run_once(sandbox);
         run(sandbox, "mount", &["-o", "remount,ro", &at]);
         let ephemeral = ["run", "--base", "own", "--net", "none", "--", "/bin/sleep", "0"];
         for args in [
