@@ -8,14 +8,15 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::command::Outcome;
-use crate::guest::{exec, idle, launch_idle, pid, remove, status};
+use crate::guest::{exec, idle, pid, remove, status};
 use crate::host::free_port;
 use crate::sandbox::Sandbox;
+use crate::source::system;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
-    test!(without_its_base).bases(&["busybox"]),
-    test!(with_settings_that_cannot_start).bases(&["busybox"]),
+    test!(without_its_base),
+    test!(with_settings_that_cannot_start),
     test!(with_a_network_that_is_taken).bases(&["busybox"]),
     test!(without_a_terminal).bases(&["busybox"]),
 ];
@@ -29,14 +30,22 @@ fn runs_on(sandbox: &Sandbox, before: &Value, restart: Outcome, message: &[&str]
     exec(sandbox, "box", "true").ok();
 }
 
+/// Launches guest `box` on a base of its own, without an init.
+fn launch_own(sandbox: &Sandbox) -> Value {
+    let source = system(sandbox, |_| {});
+    sandbox.holm(&["base", "import", "own", &source]).ok();
+    let launch = ["launch", "box", "--base", "own", "--net", "none", "--", "/bin/sleep", "1000"];
+    sandbox.holm(&launch).ok();
+    status(sandbox, "box")
+}
+
 fn without_its_base(sandbox: &mut Sandbox) {
-    launch_idle(sandbox, "box", &[]);
-    let before = status(sandbox, "box");
-    let base = sandbox.root().join("bases/busybox");
+    let before = launch_own(sandbox);
+    let base = sandbox.root().join("bases/own");
     let image = base.join("image");
     for (from, to, message) in [
-        (&base, sandbox.root().join("away"), "no base named busybox"),
-        (&image, base.join("away"), "base busybox is damaged"),
+        (&base, sandbox.root().join("away"), "no base named own"),
+        (&image, base.join("away"), "base own is damaged"),
     ] {
         fs::rename(from, &to).expect("it is moved away");
         let restart = sandbox.holm(&["restart", "box"]);
@@ -54,8 +63,7 @@ fn without_its_base(sandbox: &mut Sandbox) {
 }
 
 fn with_settings_that_cannot_start(sandbox: &mut Sandbox) {
-    launch_idle(sandbox, "box", &[]);
-    let before = status(sandbox, "box");
+    let before = launch_own(sandbox);
     let file = sandbox.root().join("guests/box/guest.toml");
     let text = fs::read_to_string(&file).expect("guest.toml");
     let gone = sandbox.root().join("gone").display().to_string();
@@ -63,7 +71,7 @@ fn with_settings_that_cannot_start(sandbox: &mut Sandbox) {
         ("nonsense", &["guest.toml:1:", "nonsense"][..]),
         (&format!("mounts = [\"{gone}:/mnt\"]"), &["cannot bind", &gone, "does not exist"]),
         ("devices = [\"/dev/nosuch\"]", &["/dev/nosuch", "No such file"]),
-        ("init = \"system\"", &["base busybox has no init"]),
+        ("init = \"system\"", &["base own has no init"]),
         ("security.caps = [\"CAP_SYS_MODULE\"]", &["CAP_SYS_MODULE"]),
     ] {
         // The base's own init takes no command.

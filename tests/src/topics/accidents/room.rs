@@ -157,6 +157,8 @@ fn disk_full(sandbox: &mut Sandbox) {
         let at = root.to_string_lossy().into_owned();
         let holm = |args: &[&str]| sandbox.holm(args);
         created_and_run_once(sandbox);
+        let key = "ssh.keys+=ssh-ed25519 AAAAC3NzaC1lZDI1 one@here";
+        holm(&["set", "box", key]).ok();
         fill(root);
         let full = ["create", "two", "--base", "own", "--net", "none", "--", "/bin/sleep", "99"];
         names_the_disk(holm(&full), &["No space left", &at]);
