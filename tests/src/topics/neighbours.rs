@@ -156,10 +156,10 @@ fn memory_of_the_host(sandbox: &mut Sandbox) {
         command.args(["--memory", "64M", "--set", "pids.limit=100", "--"]);
         command.args(["/probe/holm-probe", "use-up", what, "100000"]);
         let taker = Taker::of(command);
-        let loss = before.saturating_sub(available_mib());
-        eprintln!("{what}: {loss} MiB, {:?}", taker.said.trim_end());
-        if loss > 128 {
-            lost.push(format!("{loss} MiB by {what}: {}", taker.said));
+        let missing = before.saturating_sub(available_mib());
+        eprintln!("{what}: {missing} MiB, {:?}", taker.said.trim_end());
+        if missing > 128 {
+            lost.push(format!("{missing} MiB by {what}: {}", taker.said));
         }
         taker.end();
     }
