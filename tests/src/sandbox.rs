@@ -3,7 +3,8 @@
 use crate::command::{self, Outcome};
 use crate::host::{self, Snapshot};
 use crate::options::Options;
-use std::os::unix::fs::symlink;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -38,10 +39,11 @@ impl Sandbox {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let root = options.scratch.join(format!("root-{}-{number}", std::process::id()));
         let fail = |error: std::io::Error| format!("{}: {error}", root.display());
-        std::fs::create_dir_all(&root).map_err(fail)?;
+        // What makes it a root, in which a test may then keep files of its own.
+        std::fs::create_dir_all(root.join("bases")).map_err(fail)?;
+        std::fs::set_permissions(&root, Permissions::from_mode(0o700)).map_err(fail)?;
         if !bases.is_empty() {
             symlink(options.fixtures.join("objects"), root.join("objects")).map_err(fail)?;
-            std::fs::create_dir(root.join("bases")).map_err(fail)?;
         }
         for base in bases {
             symlink(options.fixtures.join("bases").join(base), root.join("bases").join(base))

@@ -34,17 +34,40 @@ impl Context {
             .unwrap_or_else(|| PathBuf::from(pool::DEFAULT_ROOT))
     }
 
-    /// Opens the root. What a command repairs there on its way is printed on standard error.
-    pub fn pool(&self) -> Result<Pool, Failure> {
-        let pool = Pool::open(&self.root()).map_err(|error| {
-            let failure = Failure::from(error);
-            if rustix::process::geteuid().is_root() {
-                return failure;
-            }
-            failure.help("run holm as root (sudo holm ...)")
-        })?;
-        Ok(pool.on_repair(|sentence| term::print_error(&format!("holm: {sentence}\n"))))
+    /// Opens the root for a verb that makes something in it, and makes the root if it does not
+    /// exist. What a command repairs there in passing is printed on standard error.
+    pub fn new_pool(&self) -> Result<Pool, Failure> {
+        Ok(reporting(Pool::open(&self.root())?))
     }
+
+    /// Opens the root for a verb that changes what is there.
+    pub fn pool(&self) -> Result<Pool, Failure> {
+        self.pool_if_any()?.ok_or_else(|| self.no_root())
+    }
+
+    /// The same; `None` if nobody has made anything there yet.
+    pub fn pool_if_any(&self) -> Result<Option<Pool>, Failure> {
+        Ok(Pool::open_existing(&self.root())?.map(reporting))
+    }
+
+    /// Opens the root for a verb that only looks, which makes nothing and takes no instance number.
+    pub fn look(&self) -> Result<Pool, Failure> {
+        self.look_if_any()?.ok_or_else(|| self.no_root())
+    }
+
+    /// The same; `None` if nobody has made anything there yet.
+    pub fn look_if_any(&self) -> Result<Option<Pool>, Failure> {
+        Ok(Pool::look(&self.root())?.map(reporting))
+    }
+
+    /// The error where there is nothing yet.
+    pub fn no_root(&self) -> Failure {
+        pool::Error::NoRoot { root: self.root() }.into()
+    }
+}
+
+fn reporting(pool: Pool) -> Pool {
+    pool.on_repair(|sentence| term::print_error(&format!("holm: {sentence}\n")))
 }
 
 /// A guest that exists.

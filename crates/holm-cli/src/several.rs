@@ -21,17 +21,24 @@ pub struct Names {
     all: bool,
     #[arg(skip)]
     ephemeral: bool,
+    #[arg(skip)]
+    look: bool,
 }
 
 impl Names {
     /// These, or all.
     pub fn new(names: Vec<String>, all: bool) -> Self {
-        Self { given: names, all, ephemeral: false }
+        Self { given: names, all, ephemeral: false, look: false }
     }
 
     /// The same; `--all` includes ephemeral guests, which have no directory.
     pub fn including_ephemeral(self) -> Self {
         Self { ephemeral: true, ..self }
+    }
+
+    /// The same for a verb that only looks.
+    pub fn looking(self) -> Self {
+        Self { look: true, ..self }
     }
 
     /// Whether more than one answer may come.
@@ -63,7 +70,13 @@ impl Names {
         context: &Context,
         work: impl Fn(&Pool, &str) -> Result<(String, String), Failure>,
     ) -> Outcome {
-        let pool = context.pool()?;
+        let pool = if self.look { context.look_if_any() } else { context.pool_if_any() };
+        let Some(pool) = pool? else {
+            if self.all {
+                return Ok(Answers::new(context).finish());
+            }
+            return Err(context.no_root());
+        };
         if let ([name], false) = (self.given.as_slice(), self.all) {
             // The common case needs no other process, and ends as any verb does.
             let (text, json) = work(&pool, name).map_err(|failure| failure.of(name))?;

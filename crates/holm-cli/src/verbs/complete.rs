@@ -172,9 +172,9 @@ impl Place {
         }
     }
 
-    /// Bases or guests; none if there is no root yet, which must not be made by a key press.
+    /// Bases or guests.
     fn names(&self, bases: bool) -> Vec<String> {
-        let there = self.context.root().is_dir().then(|| self.context.pool().ok()).flatten();
+        let there = self.context.look_if_any().ok().flatten();
         let list = there.and_then(|p| if bases { p.bases().ok() } else { p.guests().ok() });
         list.unwrap_or_default().iter().map(Name::to_string).collect()
     }

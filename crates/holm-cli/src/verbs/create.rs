@@ -34,7 +34,7 @@ impl Run for Create {
     fn run(self, context: &Context) -> Outcome {
         let name = Name::new(&self.name)?;
         let text = self.options.text(&self.command)?;
-        guest::create(&Guest::new(&context.pool()?, &name), &text)?;
+        guest::create(&Guest::new(&context.new_pool()?, &name), &text)?;
         if context.json {
             term::print(&format!("{}\n", output::json(&output::Named { name: name.to_string() })));
         }

@@ -36,7 +36,7 @@ pub struct Inspect {
 
 impl Run for Inspect {
     fn run(self, context: &Context) -> Outcome {
-        let pool = context.pool()?;
+        let pool = context.look()?;
         let guest = context::guest(&pool, &self.name)?;
         let path = Guest::new(&pool, &guest).config_path();
         let text = config::load(&path)?;

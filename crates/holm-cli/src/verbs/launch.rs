@@ -34,7 +34,7 @@ impl Run for Launch {
     fn run(self, context: &Context) -> Outcome {
         let name = Name::new(&self.name)?;
         let text = self.options.text(&self.command)?;
-        let pool = context.pool()?;
+        let pool = context.new_pool()?;
         guest::create(&Guest::new(&pool, &name), &text)?;
         if let Err(error) = guest::start(&Guest::new(&pool, &name)) {
             // Nothing is left, so that the same command works once the cause is mended.

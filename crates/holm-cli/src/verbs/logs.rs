@@ -39,7 +39,7 @@ pub struct Logs {
 
 impl Run for Logs {
     fn run(self, context: &Context) -> Outcome {
-        let pool = context.pool()?;
+        let pool = context.look()?;
         let name = context::guest(&pool, &self.name)?;
         let more = || match guest::is_active(&Guest::new(&pool, &name)) {
             Ok(active) => active,

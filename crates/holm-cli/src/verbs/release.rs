@@ -1,10 +1,9 @@
 //! `holm release`.
 
 use clap::Args;
-use holm::{Code, guest};
+use holm::guest;
 
 use crate::context::Context;
-use crate::failure::Failure;
 use crate::verb::{Group, Outcome, Run, Verb};
 use crate::{output, term};
 
@@ -26,11 +25,6 @@ pub struct Release {}
 impl Run for Release {
     fn run(self, context: &Context) -> Outcome {
         let root = context.root();
-        // Opening would make one.
-        if !root.join("stage").is_dir() {
-            let message = format!("there is no Holm root at {}", root.display());
-            return Err(Failure::new(Code::RootNotFound, message).object(root.display()));
-        }
         guest::release(context.pool()?)?;
         if context.json {
             term::print(&format!("{}\n", output::json(&output::Released { root })));

@@ -67,11 +67,11 @@ impl Run for RunOnce {
         // Wrong arguments are an error before a Holm root is opened.
         let ended = if self.keep {
             let text = self.options.text(&self.command)?;
-            guest::run_kept(&Guest::new(&context.pool()?, &name), &text)?
+            guest::run_kept(&Guest::new(&context.new_pool()?, &name), &text)?
         } else {
             let config = config::from_changes(&self.options.changes(&self.command)?)?;
             holm::step::done("settings");
-            guest::run(&Guest::new(&context.pool()?, &name), config)?
+            guest::run(&Guest::new(&context.new_pool()?, &name), config)?
         };
         Ok(status_of(ended.how))
     }

@@ -37,7 +37,9 @@ pub struct Start {
 impl Run for Start {
     fn run(self, context: &Context) -> Outcome {
         if self.autostart {
-            let pool = context.pool()?;
+            let Some(pool) = context.pool_if_any()? else {
+                return Ok(Answers::new(context).finish());
+            };
             let mut answers = Answers::new(context);
             guest::autostart(
                 &pool,

@@ -31,7 +31,7 @@ impl Run for StatusOf {
     fn run(self, context: &Context) -> Outcome {
         // A line between one guest's and the next one's.
         let gap = if self.names.are_several() { "\n" } else { "" };
-        self.names.including_ephemeral().each(context, |pool, name| {
+        self.names.including_ephemeral().looking().each(context, |pool, name| {
             let guest = guest::summary(&Guest::new(pool, &Name::new(name)?))?;
             let text = format!("{}{gap}", text(&guest, context.colour).trim_end());
             Ok((text, output::json(&output::Guest::from(&guest))))

@@ -29,7 +29,7 @@ pub struct Wait {
 
 impl Run for Wait {
     fn run(self, context: &Context) -> Outcome {
-        self.names.each(context, |pool, name| {
+        self.names.looking().each(context, |pool, name| {
             let last = guest::wait(&Guest::new(pool, &Name::new(name)?), self.timeout)?;
             let how = status::ended_text(&last);
             Ok((

@@ -21,6 +21,30 @@ pub enum Error {
         /// Those that exist.
         known: Vec<Name>,
     },
+    /// The caller is not root.
+    #[error("holm must be run as root (sudo holm ...)")]
+    NotPrivileged,
+    /// There is no Holm root.
+    #[error(
+        "there is no Holm root at {0}: check the name, or make one with \
+         `holm --root {0} base import NAME SOURCE`",
+        root.display()
+    )]
+    NoRoot {
+        /// Where one was looked for.
+        root: PathBuf,
+    },
+    /// The directory has other content.
+    #[error(
+        "{0} is not a Holm root, and is not empty: name an empty directory or one that does not \
+         exist, such as --root {1}",
+        root.display(),
+        root.join("holm").display()
+    )]
+    NotEmpty {
+        /// The directory.
+        root: PathBuf,
+    },
     /// All instance numbers are taken by other roots.
     #[error(
         "all {count} instance numbers are taken by other Holm roots, see {}; \
@@ -90,6 +114,16 @@ impl Coded for Error {
             Self::NoGuest { name, .. } => {
                 Details::new(Code::GuestNotFound).object(name).remedy("holm ls")
             }
+            Self::NotPrivileged => {
+                Details::new(Code::NotPrivileged).remedy("run holm as root (sudo holm ...)")
+            }
+            Self::NoRoot { root } => Details::new(Code::RootNotFound)
+                .object(root.display())
+                .remedy("check the name, or make one with holm --root DIR base import NAME SOURCE"),
+            Self::NotEmpty { root } => Details::new(Code::RootUnusable)
+                .object(root.display())
+                .reason("it is not a Holm root, and is not empty")
+                .remedy("name an empty directory, or one that does not exist (--root)"),
             Self::NoInstance { .. } => {
                 Details::new(Code::InstancesExhausted).remedy("holm --root ROOT release")
             }

@@ -22,6 +22,9 @@ pub(super) const RUN: &str = "/run/holm";
 /// `0x7000_0000`).
 pub const MAX_INSTANCE: u8 = 27;
 
+/// What stands for the number of a root that has none: nothing on the host belongs to it.
+pub(super) const NONE: u8 = 0;
+
 /// The file in a root that stores its number.
 const NUMBER_FILE: &str = "instance";
 
@@ -112,7 +115,7 @@ fn holder(instances: &Path, number: u8) -> Result<Option<PathBuf>> {
 }
 
 /// The number stored in a root.
-fn stored(root: &Path) -> Result<Option<u8>> {
+pub(super) fn stored(root: &Path) -> Result<Option<u8>> {
     let text = read_if_there(&root.join(NUMBER_FILE))?;
     Ok(text.and_then(|text| text.trim().parse().ok()))
 }

@@ -21,6 +21,7 @@ mod ids;
 mod instance;
 mod lock;
 mod name;
+mod open;
 mod root;
 mod tmp;
 

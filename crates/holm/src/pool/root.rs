@@ -1,5 +1,4 @@
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -24,20 +23,10 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Opens a root. On first use creates it and allocates an instance number.
-    pub fn open(root: &Path) -> Result<Self> {
-        let root = match fs::canonicalize(root) {
-            Ok(root) => root,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => create(root)?,
-            Err(error) => return Err(Error::io("open the Holm root", root, error)),
-        };
-        if !root.join("stage/root").is_dir() {
-            create(&root)?;
-        }
-        let lock = Arc::new(Lock::shared(&root)?);
-        let instance = instance::allocate(&root)?;
+    pub(super) fn new(root: PathBuf, instance: u8, lock: Lock) -> Self {
         let run = Path::new(RUN).join(instance.to_string());
-        Ok(Self { root, run, instance, lock, on_repair: None, cgroup: OnceLock::new() })
+        let (on_repair, cgroup) = (None, OnceLock::new());
+        Self { root, run, instance, lock: Arc::new(lock), on_repair, cgroup }
     }
 
     /// Sets a function that is called with a sentence for everything that a command repairs in
@@ -79,7 +68,8 @@ impl Pool {
     }
 
     /// The instance number, which distinguishes this root's user ids, addresses, interfaces and
-    /// tables from those of other roots.
+    /// tables from those of other roots. 0, under which the host has nothing, if the root has none
+    /// and was opened by [`Pool::look`].
     pub fn instance(&self) -> u8 {
         self.instance
     }
@@ -166,21 +156,4 @@ impl Pool {
     pub fn lock(&self, what: &str) -> Result<Lock> {
         Lock::file(&self.root.join("lock").join(what))
     }
-}
-
-/// Makes those directories of a root that do not exist.
-fn create(root: &Path) -> Result<PathBuf> {
-    let make = |dir: &Path, mode: u32| {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(mode)
-            .create(dir)
-            .map_err(|error| Error::io("make the directory", dir, error))
-    };
-    make(root, 0o700)?;
-    let directories = ["objects", "bases", "guests", "ids", "lock", "stage/image", "stage/objects"];
-    for directory in directories.into_iter().chain(["stage/disk", "stage/root"]) {
-        make(&root.join(directory), 0o755)?;
-    }
-    fs::canonicalize(root).map_err(|error| Error::io("open the Holm root", root, error))
 }

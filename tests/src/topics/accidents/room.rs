@@ -115,6 +115,7 @@ fn on_a_small_disk(sandbox: &mut Sandbox, work: impl FnOnce(&Sandbox, &Path)) {
     let (image, at) = (image.to_string_lossy().into_owned(), root.to_string_lossy().into_owned());
     run(sandbox, "mkfs.ext4", &["-q", "-m", "0", "-N", "2000", &image]);
     run(sandbox, "mount", &["-o", "loop", &image, &at]);
+    std::fs::create_dir(root.join("bases")).expect("what makes it a root");
     let source = system(sandbox, |_| {});
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         sandbox.holm(&["base", "import", "own", &source]).ok();

@@ -167,6 +167,7 @@ fn import_program_killed(sandbox: &mut Sandbox) {
 fn disk_full(sandbox: &mut Sandbox) {
     view::private(|| {
         view::mount("tmpfs", &[("size", "6m".into())], sandbox.root());
+        sandbox.holm(&["base", "import", "gone", "/no/such/thing"]).refused(&["No such file"]);
         let source = sandbox.root().join("source");
         fs::create_dir(&source).unwrap();
         for n in 0..40_u32 {

@@ -4,9 +4,10 @@ mod doctor;
 mod filesystems;
 mod lane;
 mod missing;
+mod root;
 
 use crate::test::Test;
 
 pub fn tests() -> Vec<Test> {
-    [lane::TESTS, doctor::TESTS, missing::TESTS, filesystems::TESTS].concat()
+    [lane::TESTS, doctor::TESTS, missing::TESTS, filesystems::TESTS, root::TESTS].concat()
 }

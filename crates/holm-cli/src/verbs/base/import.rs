@@ -42,7 +42,7 @@ impl Run for Import {
     fn run(self, context: &Context) -> Outcome {
         let name = Name::new(&self.name)?;
         let source = Source::parse(&self.source)?;
-        let pool = context.pool()?;
+        let pool = context.new_pool()?;
         let options = ImportOptions { mirror: self.mirror };
         let started = Instant::now();
         let mut line = Line::new(context);

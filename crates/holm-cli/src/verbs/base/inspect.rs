@@ -22,7 +22,7 @@ pub struct Inspect {
 
 impl Run for Inspect {
     fn run(self, context: &Context) -> Outcome {
-        let pool = context.pool()?;
+        let pool = context.look()?;
         let wanted = Name::new(&self.name)?;
         store::load(&pool, &wanted)?;
         // The list knows how much of it no other base has.

@@ -20,9 +20,9 @@ pub struct Ls {}
 
 impl Run for Ls {
     fn run(self, context: &Context) -> Outcome {
-        let pool = context.pool()?;
-        let bases = store::list(&pool)?;
-        for error in store::damaged(&pool)? {
+        let pool = context.look_if_any()?;
+        let bases = pool.as_ref().map_or(Ok(Vec::new()), store::list)?;
+        for error in pool.as_ref().map_or(Ok(Vec::new()), store::damaged)? {
             term::print_error(&format!("warning: {error}\n"));
         }
         if context.json {

@@ -1,0 +1,133 @@
+//! Opening a Holm root: whether there is one, making it, and keeping other users of the host out.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use super::error::{Error, Result};
+use super::instance::{self, DEFAULT_ROOT};
+use super::lock::Lock;
+use super::root::Pool;
+use crate::failed::unless_gone;
+
+/// What a directory must have to be a Holm root.
+const MARK: &str = "bases";
+
+/// The directories of a root, in the order in which they are made; those before [`MARK`] are
+/// all that a command leaves that was killed before.
+const DIRECTORIES: [&str; 9] = [
+    "objects",
+    MARK,
+    "guests",
+    "ids",
+    "lock",
+    "stage/image",
+    "stage/objects",
+    "stage/disk",
+    "stage/root",
+];
+
+/// What else there may be where a root is made: what mkfs makes.
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// What there is at the path of a root.
+enum Found {
+    /// A root, by its real path.
+    Root(PathBuf),
+    /// Nothing, or an empty directory.
+    Nothing,
+    /// Something else.
+    Other,
+}
+
+impl Pool {
+    /// Opens a root, for a command that makes something in it. On first use makes the root and
+    /// allocates an instance number.
+    pub fn open(root: &Path) -> Result<Self> {
+        let found = match find(root)? {
+            Found::Root(found) => found,
+            Found::Nothing => create(root)?,
+            Found::Other => return Err(Error::NotEmpty { root: root.to_owned() }),
+        };
+        numbered(&found)
+    }
+
+    /// Opens a root, for a command that changes what is there. `None` if there is no root where
+    /// one can be made.
+    pub fn open_existing(root: &Path) -> Result<Option<Self>> {
+        existing(root)?.as_deref().map(numbered).transpose()
+    }
+
+    /// Opens a root, for a command that only looks: it takes none of the few instance numbers. A
+    /// root without one has no running guests. `None` as in [`Pool::open_existing`].
+    pub fn look(root: &Path) -> Result<Option<Self>> {
+        let Some(root) = existing(root)? else { return Ok(None) };
+        if instance::stored(&root)?.is_none() {
+            let lock = Lock::shared(&root)?;
+            return Ok(Some(Self::new(root, instance::NONE, lock)));
+        }
+        numbered(&root).map(Some)
+    }
+}
+
+/// Opens the root, and gives it an instance number if it has none.
+fn numbered(root: &Path) -> Result<Pool> {
+    // Before the number is allocated, so that no `release` takes it away.
+    let lock = Lock::shared(root)?;
+    let instance = instance::allocate(root)?;
+    Ok(Pool::new(root.to_owned(), instance, lock))
+}
+
+/// The real path of the root. `None` if nobody has made one yet, which is no error where that is to
+/// be expected: at the usual place, and in an empty directory. A name that leads nowhere is more
+/// likely to be mistyped, and must not look like a host without guests.
+fn existing(root: &Path) -> Result<Option<PathBuf>> {
+    match find(root)? {
+        Found::Root(found) => Ok(Some(found)),
+        Found::Nothing if root == Path::new(DEFAULT_ROOT) || root.is_dir() => Ok(None),
+        Found::Nothing | Found::Other => Err(Error::NoRoot { root: root.to_owned() }),
+    }
+}
+
+fn find(root: &Path) -> Result<Found> {
+    // Everything below needs it, and half of it would be done before that is refused.
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::NotPrivileged);
+    }
+    let fail = |error| Error::io("open the Holm root", root, error);
+    let Some(real) = unless_gone(fs::canonicalize(root)).map_err(fail)? else {
+        return Ok(Found::Nothing);
+    };
+    if real.join(MARK).is_dir() {
+        if !real.join("stage/root").is_dir() {
+            make_directories(&real)?;
+        }
+        return Ok(Found::Root(real));
+    }
+    for entry in fs::read_dir(&real).map_err(fail)? {
+        let name = entry.map_err(fail)?.file_name();
+        if name != LOST_AND_FOUND && name != DIRECTORIES[0] {
+            return Ok(Found::Other);
+        }
+    }
+    Ok(Found::Nothing)
+}
+
+fn create(root: &Path) -> Result<PathBuf> {
+    make(root, 0o700)?;
+    make_directories(root)?;
+    fs::canonicalize(root).map_err(|error| Error::io("open the Holm root", root, error))
+}
+
+/// Makes those directories of a root that do not exist.
+fn make_directories(root: &Path) -> Result<()> {
+    DIRECTORIES.iter().try_for_each(|directory| make(&root.join(directory), 0o755))
+}
+
+fn make(directory: &Path, mode: u32) -> Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(directory)
+        .map_err(|error| Error::io("make the directory", directory, error))
+}
