@@ -45,6 +45,32 @@ pub enum Error {
         /// The directory.
         root: PathBuf,
     },
+    /// The directory belongs to a user of the host.
+    #[error(
+        "the Holm root {0} belongs to uid {uid}, who could change what runs as root in it: \
+         `chown root:root {0}`, or name another directory (--root)",
+        root.display()
+    )]
+    NotOwned {
+        /// The root.
+        root: PathBuf,
+        /// Its owner.
+        uid: u32,
+    },
+    /// Users of the host can look into the directory, and its mode cannot be changed.
+    #[error(
+        "other users of the host can read what is in the Holm root {} (mode {mode:04o}), and that \
+         cannot be changed: put it on ext4, XFS or btrfs, or name another directory (--root)",
+        root.display()
+    )]
+    Open {
+        /// The root.
+        root: PathBuf,
+        /// Its mode.
+        mode: u32,
+        /// The kernel's error.
+        source: io::Error,
+    },
     /// All instance numbers are taken by other roots.
     #[error(
         "all {count} instance numbers are taken by other Holm roots, see {}; \
@@ -124,6 +150,13 @@ impl Coded for Error {
                 .object(root.display())
                 .reason("it is not a Holm root, and is not empty")
                 .remedy("name an empty directory, or one that does not exist (--root)"),
+            Self::NotOwned { root, uid } => Details::new(Code::RootUnusable)
+                .object(root.display())
+                .reason(format!("it belongs to uid {uid}"))
+                .remedy("chown root:root it, or name another directory (--root)"),
+            Self::Open { root, .. } => Details::new(Code::RootUnusable)
+                .object(root.display())
+                .remedy("put it on ext4, XFS or btrfs, or name another directory (--root)"),
             Self::NoInstance { .. } => {
                 Details::new(Code::InstancesExhausted).remedy("holm --root ROOT release")
             }

@@ -1,7 +1,7 @@
 //! Opening a Holm root: whether there is one, making it, and keeping other users of the host out.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, Result};
@@ -49,13 +49,16 @@ impl Pool {
             Found::Nothing => create(root)?,
             Found::Other => return Err(Error::NotEmpty { root: root.to_owned() }),
         };
-        numbered(&found)
+        let closed = close(&found)?;
+        Ok(numbered(&found)?.was_closed(closed))
     }
 
     /// Opens a root, for a command that changes what is there. `None` if there is no root where
     /// one can be made.
     pub fn open_existing(root: &Path) -> Result<Option<Self>> {
-        existing(root)?.as_deref().map(numbered).transpose()
+        let Some(found) = existing(root)? else { return Ok(None) };
+        let closed = close(&found)?;
+        Ok(Some(numbered(&found)?.was_closed(closed)))
     }
 
     /// Opens a root, for a command that only looks: it takes none of the few instance numbers. A
@@ -115,8 +118,30 @@ fn find(root: &Path) -> Result<Found> {
 
 fn create(root: &Path) -> Result<PathBuf> {
     make(root, 0o700)?;
+    // An empty directory that was there already, before there is anything to read in it.
+    close(root)?;
     make_directories(root)?;
     fs::canonicalize(root).map_err(|error| Error::io("open the Holm root", root, error))
+}
+
+/// Closes the root to the other users of the host: what they must not read in a base, such as its
+/// /etc/shadow, is an object that has no mode of its own to protect it. Returns whether the root was
+/// open to them.
+fn close(root: &Path) -> Result<bool> {
+    let found = fs::metadata(root).map_err(|error| Error::io("look at", root, error))?;
+    if found.uid() != 0 {
+        return Err(Error::NotOwned { root: root.to_owned(), uid: found.uid() });
+    }
+    let mode = found.mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok(false);
+    }
+    fs::set_permissions(root, Permissions::from_mode(0o700)).map_err(|source| Error::Open {
+        root: root.to_owned(),
+        mode,
+        source,
+    })?;
+    Ok(true)
 }
 
 /// Makes those directories of a root that do not exist.

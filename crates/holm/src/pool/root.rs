@@ -19,21 +19,34 @@ pub struct Pool {
     // Shared, so that `release` does not take the instance number away while a command uses it.
     lock: Arc<Lock>,
     on_repair: Option<fn(&str)>,
+    was_open: bool,
     cgroup: OnceLock<PoolCgroup>,
 }
 
 impl Pool {
     pub(super) fn new(root: PathBuf, instance: u8, lock: Lock) -> Self {
         let run = Path::new(RUN).join(instance.to_string());
-        let (on_repair, cgroup) = (None, OnceLock::new());
-        Self { root, run, instance, lock: Arc::new(lock), on_repair, cgroup }
+        let (lock, cgroup) = (Arc::new(lock), OnceLock::new());
+        Self { root, run, instance, lock, on_repair: None, was_open: false, cgroup }
+    }
+
+    /// Sets whether the root was open to other users of the host.
+    pub(super) fn was_closed(self, was_open: bool) -> Self {
+        Self { was_open, ..self }
     }
 
     /// Sets a function that is called with a sentence for everything that a command repairs in
     /// passing.
     #[must_use]
     pub fn on_repair(self, report: fn(&str)) -> Self {
-        Self { on_repair: Some(report), ..self }
+        let pool = Self { on_repair: Some(report), ..self };
+        if pool.was_open {
+            let root = pool.root.display();
+            pool.report_repair(&format!(
+                "other users of the host could read what is in {root}; its mode is 0700 now"
+            ));
+        }
+        pool
     }
 
     /// Reports something that was repaired.

@@ -1,6 +1,7 @@
 //! The directory of a Holm root: who makes it, and who may look into it.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 
@@ -14,6 +15,8 @@ pub const TESTS: &[Test] = &[
     test!(looking_takes_no_instance_number).bases(&["busybox"]),
     test!(a_directory_with_other_content),
     test!(users_of_the_host_make_nothing),
+    test!(users_of_the_host_read_no_objects),
+    test!(a_directory_of_a_user),
 ];
 
 /// Every verb that makes nothing, with whether it lists what there is.
@@ -116,15 +119,70 @@ fn a_directory_with_other_content(sandbox: &mut Sandbox) {
     assert_eq!(fs::read_dir(&other).expect("a directory").count(), 1);
 }
 
+/// Runs a command as a user of the host.
+fn as_user(sandbox: &Sandbox, args: &[&str]) -> Outcome {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    sandbox.run(command.args(args))
+}
+
+/// Neither in a root that Holm made, nor in one whose mode is looser: an empty directory, or a root
+/// that was opened to them.
+fn users_of_the_host_read_no_objects(sandbox: &mut Sandbox) {
+    // Not below the sandbox's own root, which is closed.
+    let place = std::env::temp_dir().join(format!("holm-place-{}", std::process::id()));
+    let (new, empty) = (place.join("new"), place.join("empty"));
+    fs::create_dir_all(&empty).expect("a directory");
+    let open =
+        |path: &Path| fs::set_permissions(path, Permissions::from_mode(0o755)).expect("mode");
+    let source = place.join("source");
+    fs::create_dir(&source).expect("a directory");
+    fs::write(source.join("shadow"), "secret\n".repeat(100)).expect("a file");
+    let source = source.display().to_string();
+    let users_read = |root: &Path| {
+        let objects = fs::read_dir(root.join("objects")).expect("objects").flatten();
+        let files = objects.filter_map(|d| fs::read_dir(d.path()).ok()).flatten().flatten();
+        let paths: Vec<String> = files.map(|file| file.path().display().to_string()).collect();
+        assert_eq!(paths.len(), 1, "{paths:?}");
+        as_user(sandbox, &["cat", &paths[0]]).status.success()
+    };
+    for path in [&place, &empty] {
+        open(path);
+    }
+    for root in [&new, &empty] {
+        at(sandbox, root, &["base", "import", "x", &source]).ok();
+        assert!(!users_read(root), "{}", root.display());
+    }
+    open(&new);
+    assert!(users_read(&new), "the test opens it");
+    let said = at(sandbox, &new, &["base", "import", "y", &source]).ok().stderr;
+    assert!(said.contains("0700 now"), "{said}");
+    assert!(!users_read(&new), "the next command closes it");
+    for root in [&new, &empty] {
+        at(sandbox, root, &["release"]).ok();
+    }
+    fs::remove_dir_all(&place).expect("the roots go");
+}
+
+/// He could exchange what Holm executes.
+fn a_directory_of_a_user(sandbox: &mut Sandbox) {
+    let root = sandbox.root().join("his");
+    fs::create_dir(&root).expect("a directory");
+    chown(&root, Some(65534), Some(65534)).expect("an owner");
+    let import = at(sandbox, &root, &["base", "import", "x", "busybox"]);
+    import.refused(&["uid 65534", "chown root:root", &root.to_string_lossy()]);
+    assert_eq!(fs::read_dir(&root).expect("a directory").count(), 0);
+}
+
 fn users_of_the_host_make_nothing(sandbox: &mut Sandbox) {
     // A directory in which anybody may make something.
     let open = std::env::temp_dir().join(format!("holm-root-{}", std::process::id()));
     for args in [&["ls"][..], &["base", "import", "x", "busybox"], &["create", "x", "--base", "b"]]
     {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-        command.arg(&sandbox.options.holm).args(args).env("HOLM_ROOT", &open);
-        sandbox.run(&mut command).refused(&["must be run as root"]);
+        let holm = sandbox.options.holm.to_string_lossy();
+        let root = open.to_string_lossy();
+        let called = as_user(sandbox, &[&[&*holm, "--root", &root][..], args].concat());
+        called.refused(&["must be run as root"]);
         assert!(!open.exists(), "{args:?}");
     }
 }
