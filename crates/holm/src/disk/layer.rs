@@ -3,7 +3,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::Failed;
-use crate::pool::{Name, Pool};
+use crate::pool::{self, Name, Pool};
 use crate::rootfs::{UPPER, Upper, WORK};
 
 /// A guest's private layer.
@@ -35,7 +35,7 @@ impl Layer {
                 .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)))
                 .map_err(|error| Failed::new("make the directory", &path, error))?;
         }
-        Ok(())
+        pool::sync(&disk)
     }
 
     /// Whether it outlives the guest's runs.

@@ -42,7 +42,8 @@ pub fn create(guest: &Guest<'_>, text: &str) -> Result<()> {
         Ok(()) => {}
     }
     let locked = guest.lock()?;
-    if let Err(error) = locked.ids(config.security.nesting) {
+    let synced = guest.sync_entry();
+    if let Err(error) = synced.and_then(|()| locked.ids(config.security.nesting)) {
         let _ = fs::remove_dir_all(guest.dir());
         return Err(error);
     }

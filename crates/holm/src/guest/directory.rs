@@ -80,3 +80,11 @@ pub(super) fn move_to(from: &Path, to: &Path) -> Result<()> {
     renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
         .map_err(|errno| Error::io("move to", to, errno))
 }
+
+impl Guest<'_> {
+    /// Makes the entry of its directory survive a power failure: that it was made, renamed or
+    /// removed.
+    pub(super) fn sync_entry(&self) -> Result<()> {
+        Ok(pool::sync(&self.pool().guests_dir())?)
+    }
+}

@@ -27,8 +27,12 @@ pub fn remove(guest: &Guest<'_>) -> Result<()> {
     let trash = pool.root().join("tmp").join(format!("rm-{name}-{}", std::process::id()));
     pool.make_tmp()?;
     move_to(&guest.dir(), &trash)?;
+    // First the guest, then its ids: if it came back after a power failure without them, another
+    // guest could have them by then.
+    guest.sync_entry()?;
     if let Some(ids) = ids {
         pool.release_ids(name, ids, None);
+        pool.sync_ids()?;
     }
     let _ = fs::remove_dir_all(guest.run_dir());
     pool.clean_tmp();

@@ -36,5 +36,5 @@ pub fn rename(guest: &Guest<'_>, name: &Name) -> Result<()> {
         });
     }
     let _ = fs::remove_dir_all(guest.run_dir());
-    Ok(())
+    guest.sync_entry()
 }

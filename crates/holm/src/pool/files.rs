@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use super::error::{Error, Result};
 use super::name::Name;
+use crate::Failed;
 use crate::process::call_for_errors;
 
 /// Replaces a file atomically and durably: readers see the old text or the new one, also after a
@@ -24,6 +25,13 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
         let _ = fs::remove_file(&new);
         Error::io("write the file", path, error)
     })
+}
+
+/// Syncs a directory: names that were made, renamed or removed in it are so after a power failure
+/// too.
+pub(crate) fn sync(directory: &Path) -> std::result::Result<(), Failed> {
+    let synced = fs::File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| Failed::new("sync", directory, error))
 }
 
 /// Removes a directory tree without ever leaving its filesystem: if something is mounted there

@@ -3,6 +3,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, Result};
+use super::files::sync;
 use super::name::Name;
 use super::root::Pool;
 use crate::failed::{link_if_there, read_if_there};
@@ -25,7 +26,10 @@ impl Pool {
     /// Allocates ids for a guest with a directory, which must be locked. Ids that a killed command
     /// has allocated for it are used again.
     pub fn allocate_persistent_ids(&self, guest: &Name, nesting: bool) -> Result<Ids> {
-        self.allocate(&format!("../guests/{guest}"), nesting, 1)
+        let ids = self.allocate(&format!("../guests/{guest}"), nesting, 1)?;
+        // Before the guest's files get these ids: after a power failure another guest could.
+        self.sync_ids()?;
+        Ok(ids)
     }
 
     fn allocate(&self, owner: &str, nesting: bool, first: u32) -> Result<Ids> {
@@ -115,7 +119,12 @@ impl Pool {
                 .and_then(|()| fs::rename(&new, &link))
                 .map_err(|error| Error::io("make the link", &link, error))?;
         }
-        Ok(())
+        self.sync_ids()
+    }
+
+    /// Makes what was allocated and released survive a power failure.
+    pub fn sync_ids(&self) -> Result<()> {
+        Ok(sync(&self.root().join("ids"))?)
     }
 
     /// All allocated context ids, with their owners.

@@ -26,8 +26,8 @@ mod root;
 mod tmp;
 
 pub use error::{Error, Result};
-pub(crate) use files::remove_tree;
 pub use files::write;
+pub(crate) use files::{remove_tree, sync};
 pub use instance::{DEFAULT_ROOT, MAX_INSTANCE};
 pub use lock::Lock;
 pub use name::{BadName, Name};

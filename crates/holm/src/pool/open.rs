@@ -5,6 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, Result};
+use super::files::sync;
 use super::instance::{self, DEFAULT_ROOT};
 use super::lock::Lock;
 use super::root::Pool;
@@ -121,7 +122,10 @@ fn create(root: &Path) -> Result<PathBuf> {
     // An empty directory that was there already, before there is anything to read in it.
     close(root)?;
     make_directories(root)?;
-    fs::canonicalize(root).map_err(|error| Error::io("open the Holm root", root, error))
+    let root =
+        fs::canonicalize(root).map_err(|error| Error::io("open the Holm root", root, error))?;
+    sync(root.parent().unwrap_or(&root))?;
+    Ok(root)
 }
 
 /// Closes the root to the other users of the host: what they must not read in a base, such as its
@@ -146,7 +150,8 @@ fn close(root: &Path) -> Result<bool> {
 
 /// Makes those directories of a root that do not exist.
 fn make_directories(root: &Path) -> Result<()> {
-    DIRECTORIES.iter().try_for_each(|directory| make(&root.join(directory), 0o755))
+    DIRECTORIES.iter().try_for_each(|directory| make(&root.join(directory), 0o755))?;
+    Ok(sync(root)?)
 }
 
 fn make(directory: &Path, mode: u32) -> Result<()> {

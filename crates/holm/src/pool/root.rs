@@ -97,9 +97,14 @@ impl Pool {
         self.root.join("bases").join(base.as_str())
     }
 
+    /// The directory of all guests.
+    pub fn guests_dir(&self) -> PathBuf {
+        self.root.join("guests")
+    }
+
     /// The directory of a guest.
     pub fn guest_dir(&self, guest: &Name) -> PathBuf {
-        self.root.join("guests").join(guest.as_str())
+        self.guests_dir().join(guest.as_str())
     }
 
     /// The directory of a guest's sockets.
@@ -125,7 +130,7 @@ impl Pool {
 
     /// The names of all guests, sorted.
     pub fn guests(&self) -> Result<Vec<Name>> {
-        names_in(&self.root.join("guests"))
+        names_in(&self.guests_dir())
     }
 
     /// The names of all bases, sorted.

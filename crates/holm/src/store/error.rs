@@ -98,7 +98,7 @@ pub enum Error {
     },
     /// The kernel refused something.
     #[error(transparent)]
-    Failed(Failed),
+    Failed(#[from] Failed),
     /// The cgroups of running guests cannot be read.
     #[error(transparent)]
     Cgroup(#[from] crate::cgroup::Error),

@@ -3,7 +3,7 @@
 //! An import locks `objects` shared, from its first lookup of an object until its base exists. A
 //! collection locks it exclusively, so it never removes an object that an import relies on. It does
 //! not wait for that lock: the file `objects/.gc` marks a collection as due, and the next command
-//! on bases tries again.
+//! on bases tries again. While one runs, the file is `objects/.gc-running`.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -15,7 +15,14 @@ use rustix::fs::FlockOperation;
 use super::error::Error;
 use super::{directory, objects};
 use crate::Failed;
+use crate::failed::{is_there, unless_gone};
 use crate::pool::Pool;
+use crate::step;
+
+/// Marks a collection as due.
+const DUE: &str = ".gc";
+/// Marks a collection as running, or as killed while it ran.
+const RUNNING: &str = ".gc-running";
 
 /// A garbage collection root: something that refers to objects. Returns the files that list those.
 type Root = fn(&Pool) -> Result<Vec<PathBuf>, Error>;
@@ -29,17 +36,22 @@ fn bases(pool: &Pool) -> Result<Vec<PathBuf>, Error> {
 
 /// Requests a collection, because objects may have become unused.
 pub(super) fn request(pool: &Pool) -> Result<(), Error> {
-    let path = pool.objects_dir().join(".gc");
-    File::create(&path).map(drop).map_err(Error::io("write", &path))
+    let dir = pool.objects_dir();
+    let path = dir.join(DUE);
+    File::create(&path).map_err(Error::io("write", &path))?;
+    // Otherwise the host could lose power with objects left that nothing asks to collect.
+    directory::sync(&dir)
 }
 
 /// Collects unused objects, if that was requested and no import is running.
 pub(super) fn collect(pool: &Pool) -> Result<(), Error> {
     let dir = pool.objects_dir();
+    let (due, running) = (dir.join(DUE), dir.join(RUNNING));
     // If `objects` is a link, other Holm roots may share it, and what they use is not known here.
-    if !dir.join(".gc").exists() || dir.is_symlink() {
+    if !(is_there(&due)? || is_there(&running)?) || dir.is_symlink() {
         return Ok(());
     }
+    step::done("gc-due");
     let _lock = match directory::lock(&dir, FlockOperation::NonBlockingLockExclusive) {
         Ok(lock) => lock,
         Err(Error::Failed(Failed { source, .. })) if source.kind() == io::ErrorKind::WouldBlock => {
@@ -47,15 +59,21 @@ pub(super) fn collect(pool: &Pool) -> Result<(), Error> {
         }
         Err(e) => return Err(e),
     };
+    // Before the lists are read: a request that comes later may be for one that was read.
+    let taken = unless_gone(fs::rename(&due, &running)).map_err(Error::io("rename", &due))?;
+    if taken.is_none() && !is_there(&running)? {
+        // Another command has collected in the meantime.
+        return Ok(());
+    }
     let mut used = HashSet::new();
     for root in ROOTS {
         for list in root(pool)? {
             mark(&list, &mut used)?;
         }
     }
+    step::done("gc-lists");
     sweep(&dir, &used)?;
-    let path = dir.join(".gc");
-    fs::remove_file(&path).map_err(Error::io("remove", &path))
+    fs::remove_file(&running).map_err(Error::io("remove", &running))
 }
 
 /// Adds the objects that the file `list` names to `used`. An unreadable list stops the collection,

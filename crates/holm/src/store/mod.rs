@@ -3,7 +3,7 @@
 //! ```text
 //! objects/
 //!   ab/cdef...    the body of a file, named by its fs-verity SHA-256 digest
-//!   .gc           a collection of unused objects is due
+//!   .gc           a collection of unused objects is due; .gc-running: one runs
 //! bases/
 //!   NAME/
 //!     image       EROFS in the composefs layout: all metadata; bodies are objects

@@ -2,6 +2,7 @@
 
 pub mod killed;
 mod names;
+mod power;
 pub mod races;
 mod restarts;
 mod room;
@@ -19,6 +20,7 @@ pub fn tests() -> Vec<Test> {
         restarts::TESTS,
         upgrade::TESTS,
         killed::TESTS,
+        power::TESTS,
     ]
     .concat()
 }

@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::listing::{assert_same, list};
 use super::{objects, odd, stages, view, work};
+use crate::process::Stopped;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -17,6 +18,8 @@ pub const TESTS: &[Test] = &[
     test!(removal_leaves_what_others_need),
     test!(imports_at_once),
     test!(imports_of_one_name_at_once),
+    test!(an_import_beside_a_collection),
+    test!(a_removal_beside_a_collection),
     test!(a_name_taken_during_an_import),
     test!(holm_killed_during_import),
     test!(import_program_killed),
@@ -97,6 +100,36 @@ fn imports_of_one_name_at_once(sandbox: &mut Sandbox) {
     assert_same(&list(Path::new(&sources[winner])), &found);
     sandbox.holm(&["base", "rm", "same"]).ok();
     assert_eq!(objects(sandbox.root()), [""; 0], "what the loser stored goes too");
+}
+
+/// Both have found that a collection is due, and the other is faster.
+fn an_import_beside_a_collection(sandbox: &mut Sandbox) {
+    let (one, two) = (directory(sandbox, "one", &["a"]), directory(sandbox, "two", &["b"]));
+    sandbox.holm(&["base", "import", "one", &one]).ok();
+    fs::write(sandbox.root().join("objects/.gc"), "").expect("a request");
+    let mut import = Stopped::new(sandbox, &["base", "import", "two", &two], "gc-due");
+    sandbox.holm(&["base", "ls"]).ok();
+    let (status, said) = import.resume(sandbox);
+    assert!(status.success(), "{said}");
+    sandbox.holm(&["base", "rm", "one", "two"]).ok();
+    assert_eq!(objects(sandbox.root()), [""; 0]);
+}
+
+/// A base that is removed after a collection has read its list is collected by the next command.
+fn a_removal_beside_a_collection(sandbox: &mut Sandbox) {
+    let (one, two) = (directory(sandbox, "one", &["a"]), directory(sandbox, "two", &["b"]));
+    sandbox.holm(&["base", "import", "one", &one]).ok();
+    sandbox.holm(&["base", "import", "two", &two]).ok();
+    fs::write(sandbox.root().join("objects/.gc"), "").expect("a request");
+    let mut collecting = Stopped::new(sandbox, &["base", "ls"], "gc-lists");
+    sandbox.holm(&["base", "rm", "one"]).ok();
+    let (status, said) = collecting.resume(sandbox);
+    assert!(status.success(), "{said}");
+    sandbox.holm(&["base", "ls"]).ok();
+    assert_eq!(objects(sandbox.root()).len(), 1, "that of the base that is left");
+    for mark in [".gc", ".gc-running"] {
+        assert!(!sandbox.root().join("objects").join(mark).exists(), "{mark}");
+    }
 }
 
 /// An import that has read half of its archive, and the other half.

@@ -1,0 +1,167 @@
+//! Power failures: what a command has said is done is on disk. A directory keeps the names in it for
+//! sure only when it has been synced, so every name that a command makes, renames or removes below
+//! the root must be followed by a sync of its directory before the command ends.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+use crate::guest::{IDLE, idle};
+use crate::sandbox::Sandbox;
+use crate::source::system;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(guests_are_on_disk).bases(&["busybox"]),
+    test!(bases_are_on_disk),
+    test!(a_new_root_is_on_disk),
+];
+
+/// Calls that change the names in a directory, and those that sync.
+const CALLS: &str = "trace=rename,renameat,renameat2,mkdir,mkdirat,symlink,symlinkat,link,linkat,\
+                     unlink,unlinkat,rmdir,fsync,fdatasync,syncfs";
+
+fn guests_are_on_disk(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "first");
+    synced(sandbox, &[&["create", "box"][..], &IDLE].concat(), 3);
+    synced(sandbox, &["set", "box", "memory.limit=64M"], 1);
+    synced(sandbox, &["rename", "box", "other"], 2);
+    synced(sandbox, &["rm", "other"], 2);
+    sandbox.holm(&["rm", "first"]).ok();
+}
+
+fn bases_are_on_disk(sandbox: &mut Sandbox) {
+    let source = system(sandbox, |_| {});
+    synced(sandbox, &["base", "import", "own", &source], 1);
+    synced(sandbox, &["base", "rm", "own"], 1);
+}
+
+fn a_new_root_is_on_disk(sandbox: &mut Sandbox) {
+    let source = system(sandbox, |_| {});
+    let root = sandbox.root().join("new").display().to_string();
+    synced(sandbox, &["--root", &root, "base", "import", "own", &source], 3);
+    sandbox.holm(&["--root", &root, "release"]).ok();
+}
+
+/// Runs `holm ARGS...`, which syncs at least `least` directories, and panics if one is missing.
+#[track_caller]
+fn synced(sandbox: &Sandbox, args: &[&str], least: usize) {
+    let log = sandbox.root().with_extension("sync");
+    let holm = sandbox.command();
+    let mut command = Command::new("strace");
+    command.args(["-f", "-q", "-y", "-s", "4096", "-e", "signal=none", "-e", CALLS, "-o"]);
+    command.arg(&log).arg("--").arg(holm.get_program()).args(args);
+    command.envs(holm.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    sandbox.run(&mut command).ok();
+    let text = fs::read_to_string(&log).expect("a log of strace");
+    let _ = fs::remove_file(&log);
+    let (unsynced, count) = check(&text, sandbox.root());
+    assert!(unsynced.is_empty(), "{args:?}: not synced: {unsynced:?}\n{text}");
+    assert!(count >= least, "{args:?}: {count} syncs\n{text}");
+}
+
+/// The directories below `root` whose names have changed after their last sync, and how many syncs
+/// there were.
+fn check(log: &str, root: &Path) -> (BTreeSet<PathBuf>, usize) {
+    let (mut changed, mut syncs) = (BTreeSet::new(), 0);
+    for line in log.lines() {
+        let Some(Call { name, paths }) = parse(line) else { continue };
+        let parents = paths.iter().filter_map(|path| path.parent());
+        match (name, paths.as_slice()) {
+            ("fsync" | "fdatasync", [path]) => {
+                syncs += 1;
+                changed.remove(path);
+            }
+            ("syncfs", _) => {
+                syncs += 1;
+                changed.clear();
+            }
+            ("rename" | "renameat" | "renameat2", [from, to]) => {
+                // What has changed in a directory that is renamed has still to be synced.
+                let moved = |path: PathBuf| match path.strip_prefix(from) {
+                    Ok(below) => to.join(below).components().collect(),
+                    Err(_) => path,
+                };
+                changed = changed.into_iter().map(moved).collect();
+                changed.extend(parents.map(Path::to_owned));
+            }
+            _ => changed.extend(parents.map(Path::to_owned)),
+        }
+    }
+    changed.retain(|path: &PathBuf| path.strip_prefix(root).is_ok_and(matters));
+    (changed, syncs)
+}
+
+/// Whether names there are part of the life of a guest or base. What is in `tmp` is removed or was
+/// moved, `lock` and `stage` are empty, and objects that come back are collected again.
+fn matters(below: &Path) -> bool {
+    let first = below.components().next();
+    let first = first.and_then(|first| match first {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    let is_old = |part: Component<'_>| part.as_os_str().to_string_lossy().starts_with(".old-");
+    !matches!(first, Some("tmp" | "lock" | "stage" | "objects")) && !below.components().any(is_old)
+}
+
+struct Call<'a> {
+    name: &'a str,
+    paths: Vec<PathBuf>,
+}
+
+/// A successful call in a log: its name, and the paths in its arguments, resolved.
+fn parse(line: &str) -> Option<Call<'_>> {
+    let (_pid, line) = line.split_once(' ')?;
+    let (call, result) = line.trim_start().rsplit_once(" = ")?;
+    let (name, args) = call.split_once('(')?;
+    if result.split(' ').next() != Some("0") {
+        return None;
+    }
+    let (mut paths, mut directory) = (Vec::new(), PathBuf::new());
+    let mut rest = args;
+    // Descriptors are printed as 3</path>, AT_FDCWD too; names in quotes.
+    while let Some(at) = rest.find(['<', '"']) {
+        let end = if rest[at..].starts_with('<') { '>' } else { '"' };
+        let (text, after) = rest[at + 1..].split_once(end)?;
+        if end == '>' {
+            directory = PathBuf::from(text);
+        } else {
+            paths.push(directory.join(text));
+        }
+        rest = after;
+    }
+    let syncs = ["fsync", "fdatasync", "syncfs"].contains(&name);
+    if syncs {
+        paths = vec![directory];
+    }
+    // The target of a symbolic link is no name that it makes.
+    if name.starts_with("symlink") {
+        paths.remove(0);
+    }
+    Some(Call { name, paths })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_synced_is_found() {
+        let log = "\
+7 mkdirat(AT_FDCWD</>, \"/r/tmp/new\", 0700) = 0
+7 mkdirat(AT_FDCWD</>, \"/r/tmp/new/disk\", 0700) = 0
+7 fsync(3</r/tmp/new>) = 0
+7 mkdirat(AT_FDCWD</>, \"/r/tmp/new/disk/upper\", 0700) = 0
+7 renameat2(AT_FDCWD</>, \"/r/tmp/new\", AT_FDCWD</>, \"/r/guests/a\", RENAME_NOREPLACE) = 0
+7 symlinkat(\"../guests/a\", AT_FDCWD</>, \"/r/ids/1\") = 0
+7 unlink(\"/r/ids/2\") = -1 ENOENT (No such file or directory)
+";
+        let (found, syncs) = check(log, Path::new("/r"));
+        let found: Vec<&str> = found.iter().filter_map(|path| path.to_str()).collect();
+        assert_eq!((found, syncs), (vec!["/r/guests", "/r/guests/a/disk", "/r/ids"], 1));
+        let all = "7 fsync(4</r/guests>) = 0\n7 fsync(4</r/ids>) = 0\n";
+        let disk = "7 fsync(4</r/guests/a/disk>) = 0\n";
+        assert!(check(&[log, all, disk].concat(), Path::new("/r")).0.is_empty());
+    }
+}
