@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
-use holm::config;
 use holm::guest::{self, Guest};
 use holm::pool::{Name, Pool};
+use holm::{Code, Coded, config};
 
 use crate::failure::Failure;
 use crate::output;
@@ -27,6 +27,17 @@ pub struct Ready {
 }
 
 impl Ready {
+    /// The error of a guest, which may not be one but the time that `--wait` is to have.
+    pub fn explain(&self, error: guest::Error, name: &Name) -> Failure {
+        let missing = error.details().code == Code::GuestNotFound;
+        let failure = Failure::from(error);
+        if missing && self.wait.is_some() && config::duration(name.as_str()).is_ok() {
+            return failure
+                .help(format!("--wait={name} waits so long; --wait takes no other form"));
+        }
+        failure
+    }
+
     /// Waits if that was asked for; gives the text and the document to print then.
     pub fn wait(&self, pool: &Pool, guest: &Name) -> Result<(String, String), Failure> {
         let name = guest.as_str();

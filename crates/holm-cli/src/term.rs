@@ -82,6 +82,11 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1}{}", units[unit])
 }
 
+/// A number of processes.
+pub fn processes(count: u64) -> String {
+    if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
+}
+
 /// CPU time for a person: `0.54 s`.
 pub fn cpu_time(usec: u64) -> String {
     #[allow(clippy::cast_precision_loss)] // Two digits after the point are shown.

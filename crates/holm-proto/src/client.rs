@@ -15,6 +15,9 @@ use crate::ended::{self, Ended};
 /// The most of the guest's output that one message carries, in bytes.
 const OUTPUT_MAX: usize = 4096;
 
+/// How many clients a monitor serves at once; it says nothing to one more, and hangs up.
+pub const CLIENTS_MAX: usize = 16;
+
 /// The longest message of a monitor, in bytes.
 pub const MESSAGE_MAX: usize = 1 + OUTPUT_MAX;
 

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use clap::Args;
 use holm::Code;
 use holm::guest::{self, Guest};
-use holm::monitor::{Console, ConsoleEnd, Ended, MONITOR_SOCKET};
+use holm::monitor::{CLIENTS_MAX, Console, ConsoleEnd, Ended, MONITOR_SOCKET};
 
 use super::status;
 use crate::context::{self, Context};
@@ -54,6 +54,14 @@ impl Run for Attach {
         match console.run()? {
             ConsoleEnd::Detached => notice(format!("\nleft the console of {name}; it runs on\n")),
             ConsoleEnd::Ended(ended) => notice(format!("\n{name} {}\n", ended_text(ended))),
+            ConsoleEnd::Refused => {
+                let text = format!(
+                    "{name}'s monitor shows its console to {CLIENTS_MAX} others, and to no more"
+                );
+                return Err(Failure::new(Code::ConsoleClosed, text)
+                    .object(&name)
+                    .help(format!("leave one of them (Ctrl-] q), or read holm logs -f {name}")));
+            }
             ConsoleEnd::Dropped => {
                 let text = format!(
                     "{name}'s monitor closed the console: this terminal was too slow, or the monitor was killed"

@@ -31,10 +31,15 @@ pub struct Logs {
     #[arg(long, short)]
     follow: bool,
     /// Begin with the last LINES lines
-    #[arg(long, short = 'n', visible_alias = "tail", value_name = "LINES")]
+    #[arg(long, short = 'n', visible_alias = "tail", value_name = "LINES", value_parser = line_count)]
+    #[arg(allow_negative_numbers = true)]
     lines: Option<usize>,
     /// The guest
     name: String,
+}
+
+fn line_count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a number of lines; write one such as 20"))
 }
 
 impl Run for Logs {
@@ -66,7 +71,8 @@ impl Run for Logs {
             // What the guest itself could not write into its log.
             let (this, last) = guest::oom_kills(&Guest::new(&pool, &name)).unwrap_or_default();
             for (kills, run) in [(this, "this"), (last, "the last")].iter().filter(|k| k.0 > 0) {
-                let what = format!("ran out of memory: {kills} processes killed in {run} run");
+                let kills = term::processes(*kills);
+                let what = format!("ran out of memory: {kills} killed in {run} run");
                 term::print_error(&format!("holm: guest {name} {what}\n"));
             }
         }

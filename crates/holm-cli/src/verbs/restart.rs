@@ -26,6 +26,7 @@ pub struct Restart {
     ready: Ready,
     /// Kill after this time [default: stop.timeout of the guest, 30s]
     #[arg(long, short, alias = "time", value_name = "TIME", value_parser = config::duration)]
+    #[arg(allow_negative_numbers = true)]
     timeout: Option<Duration>,
 }
 
@@ -33,7 +34,8 @@ impl Run for Restart {
     fn run(self, context: &Context) -> Outcome {
         self.names.each(context, |pool, name| {
             let guest = Name::new(name)?;
-            guest::restart(&Guest::new(pool, &guest), self.timeout)?;
+            guest::restart(&Guest::new(pool, &guest), self.timeout)
+                .map_err(|error| self.ready.explain(error, &guest))?;
             self.ready.wait(pool, &guest)
         })
     }

@@ -38,7 +38,15 @@ impl Run for Rm {
                     Err(error) => return Err(error.into()),
                 }
             }
-            guest::remove(&Guest::new(pool, &guest))?;
+            guest::remove(&Guest::new(pool, &guest)).map_err(|error| match error {
+                // Nobody is to be told to do what was just done.
+                guest::Error::Running { name, .. } | guest::Error::Restarting { name, .. }
+                    if self.force =>
+                {
+                    guest::Error::Running { name, hint: "; it was started again meanwhile" }
+                }
+                error => error,
+            })?;
             Ok((String::new(), output::json(&output::Named { name: name.to_owned() })))
         })
     }

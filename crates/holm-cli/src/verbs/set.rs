@@ -15,7 +15,8 @@ pub const VERB: Verb = Verb::new::<Set>(Group::Settings, "set", "Change settings
          holm set web net.publish+=8080:80       # one more item\n\
          holm set web net.publish-=8080:80       # one less\n\
          holm set web env.LANG=C.UTF-8\n\
-         holm set web 'command=[\"/bin/sh\", \"-c\", \"echo hello; sleep 10\"]'\n\
+         holm set web 'command=sh -c \"echo hello; sleep 10\"'        # split as a shell would\n\
+         holm set web 'command=[\"sh\", \"-c\", \"echo hello; sleep 10\"]'   # the same\n\
          holm unset web memory.limit             # back to the default",
     )
     .more(key_list);

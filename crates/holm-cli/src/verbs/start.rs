@@ -62,7 +62,7 @@ fn start(pool: &Pool, guest: &Name, ready: &Ready, all: bool) -> Result<(String,
     match guest::start(&Guest::new(pool, guest)) {
         // `--all` asks for a state in which all run.
         Err(guest::Error::AlreadyRunning(_)) if all => {}
-        started => started?,
+        started => started.map_err(|error| ready.explain(error, guest))?,
     }
     ready.wait(pool, guest)
 }

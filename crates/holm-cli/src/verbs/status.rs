@@ -53,7 +53,10 @@ fn text(guest: &Summary, colour: bool) -> String {
         limits(&mut lines, usage);
     }
     if guest.oom_kills > 0 {
-        lines.push(("out of memory", format!("{} processes killed in this run", guest.oom_kills)));
+        lines.push((
+            "out of memory",
+            format!("{} killed in this run", term::processes(guest.oom_kills)),
+        ));
     }
     if let Some(last) = &guest.last {
         lines.push(("last run", last_text(last)));
@@ -142,7 +145,7 @@ fn last_text(last: &LastRun) -> String {
     let asked = if last.asked { ", as a command had requested" } else { "" };
     let oom = match last.oom_kills {
         0 => String::new(),
-        n => format!("; out of memory, {n} processes killed"),
+        n => format!("; out of memory, {} killed", term::processes(n)),
     };
     format!("{how}{asked}, {}{oom}", term::ago(last.at))
 }

@@ -26,6 +26,7 @@ pub struct Stop {
     names: Names,
     /// Kill after this time [default: stop.timeout of the guest, 30s]
     #[arg(long, short, alias = "time", value_name = "TIME", value_parser = config::duration)]
+    #[arg(allow_negative_numbers = true)]
     timeout: Option<Duration>,
 }
 

@@ -24,6 +24,7 @@ pub struct Wait {
     names: Names,
     /// Give up after this time
     #[arg(long, short, value_name = "TIME", value_parser = config::duration)]
+    #[arg(allow_negative_numbers = true)]
     timeout: Option<Duration>,
 }
 

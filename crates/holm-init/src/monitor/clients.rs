@@ -3,18 +3,15 @@
 use super::console::Console;
 use super::watch::{Token, Watch};
 use holm_proto::Ended;
-use holm_proto::client::{self, REQUEST_MAX, Request};
+use holm_proto::client::{self, CLIENTS_MAX, REQUEST_MAX, Request};
 use rustix::fd::OwnedFd;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send, sockopt};
-
-/// The most at once.
-const CLIENTS: usize = 16;
 
 /// How far one client may lag behind, in bytes.
 const LAG: usize = 1 << 20;
 
 #[derive(Default)]
-pub struct Clients([Option<OwnedFd>; CLIENTS]);
+pub struct Clients([Option<OwnedFd>; CLIENTS_MAX]);
 
 impl Clients {
     /// Accepts a client; one too many is turned away.

@@ -50,14 +50,15 @@ impl Error {
         let line = text[..start].matches('\n').count() + 1;
         let before = text[line_start..start].chars().count();
         let end = span.end.clamp(start, line_start + line_text.len().max(start - line_start));
-        let carets = text[start..end].chars().count().max(1);
+        let (shown, indent) = part(line_text, before);
+        let carets = text[start..end].chars().count().min(shown.chars().count() - indent).max(1);
         let margin = " ".repeat(line.to_string().len());
         let excerpt = format!(
-            "{margin} |\n{line} | {}\n{margin} | {}{}",
-            line_text.replace('\t', " "),
-            " ".repeat(before),
+            "{margin} |\n{line} | {shown}\n{margin} | {}{}",
+            " ".repeat(indent),
             "^".repeat(carets)
         );
+        let message = in_bounds(message);
         Self::File { origin: origin.to_owned(), line, column: before + 1, message, excerpt }
     }
 
@@ -68,6 +69,32 @@ impl Error {
             Self::Change { .. } | Self::Read { .. } => None,
         }
     }
+}
+
+/// What an error shows of a line around the character `at`, and where that is in it. A damaged file
+/// may be a single line of megabytes, and of bytes that a terminal obeys.
+fn part(line: &str, at: usize) -> (String, usize) {
+    const WIDTH: usize = 100;
+    let length = line.chars().count();
+    let begin = if length > WIDTH { at.saturating_sub(WIDTH / 2) } else { 0 };
+    let visible = |c: char| match u32::from(c) {
+        0x09 => ' ',
+        // Unicode has a picture of each control character.
+        code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or(' '),
+        _ if c.is_control() => '\u{2421}',
+        _ => c,
+    };
+    let shown: String = line.chars().skip(begin).take(WIDTH).map(visible).collect();
+    let (before, after) =
+        (if begin > 0 { "..." } else { "" }, if begin + WIDTH < length { "..." } else { "" });
+    (format!("{before}{shown}{after}"), at - begin + before.len())
+}
+
+/// A message that quotes a value, which may be megabytes, at a length that can be read.
+fn in_bounds(message: String) -> String {
+    const LONGEST: usize = 1000;
+    let Some((cut, _)) = message.char_indices().nth(LONGEST) else { return message };
+    format!("{}...", &message[..cut])
 }
 
 impl Coded for Error {

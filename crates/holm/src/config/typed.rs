@@ -12,7 +12,8 @@ pub(super) fn value(key: &Key, text: &str) -> Result<Value, String> {
             Ok((text == "true").into())
         }
         Kind::FlagOrCount | Kind::Count | Kind::Size | Kind::Cpus | Kind::Limits if whole => {
-            text.parse::<i64>().map(Value::from).map_err(|e| e.to_string())
+            // What does not fit is refused as text, by a message that knows the key's range.
+            Ok(text.parse::<i64>().map_or_else(|_| text.into(), Value::from))
         }
         Kind::Cpus if text.parse::<f64>().is_ok_and(f64::is_finite) => {
             Ok(text.parse::<f64>().unwrap_or_default().into())
@@ -23,9 +24,44 @@ pub(super) fn value(key: &Key, text: &str) -> Result<Value, String> {
         Kind::List(_) => {
             Ok(Value::Array(text.split(',').map(str::trim).filter(|t| !t.is_empty()).collect()))
         }
-        Kind::Arguments => Ok(Value::Array(text.split_whitespace().collect())),
+        Kind::Arguments => Ok(Value::Array(words(text)?.into_iter().collect())),
         _ => Ok(text.into()),
     }
+}
+
+/// The arguments that a shell makes of `text`, which has no variables and no patterns: quotes and
+/// backslashes keep what is between or behind them.
+fn words(text: &str) -> Result<Vec<String>, String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, _) if c.is_whitespace() => words.extend(word.take()),
+            (None | Some('"'), '\\') => {
+                let kept = rest.next().ok_or_else(|| unfinished(text, "a backslash"))?;
+                let word = word.get_or_insert_default();
+                if quote.is_some() && !matches!(kept, '"' | '\\' | '$' | '`') {
+                    word.push('\\');
+                }
+                word.push(kept);
+            }
+            _ => word.get_or_insert_default().push(c),
+        }
+    }
+    if quote.is_some() {
+        return Err(unfinished(text, "a quote that is not closed"));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+fn unfinished(text: &str, end: &str) -> String {
+    format!("{text:?} ends in {end}; a list says it plainly, as [\"sh\", \"-c\", \"echo a b\"]")
 }
 
 /// The items of a value, as [`Input`](super::key::Input) takes them; `None` if one is not a string.

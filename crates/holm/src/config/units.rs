@@ -1,5 +1,6 @@
 //! Quantities with units. Sizes are binary: `1K` is 1024 bytes.
 
+use std::num::IntErrorKind;
 use std::time::Duration;
 
 /// A value, or a sentence that says why the text is not one.
@@ -17,6 +18,7 @@ pub(super) fn size(text: &str) -> Parsed<u64> {
         "m" | "mib" => 1 << 20,
         "g" | "gib" => 1 << 30,
         "t" | "tib" => 1 << 40,
+        _ if number.is_empty() => return Err(format!("{text:?} is not a size; {SIZE_HELP}")),
         "kb" | "mb" | "gb" | "tb" => {
             let short = unit[..1].to_ascii_uppercase();
             return Err(format!("{unit:?} may mean 1000 or 1024; write {number}{short} (1024)"));
@@ -24,7 +26,10 @@ pub(super) fn size(text: &str) -> Parsed<u64> {
         "%" => return Err(format!("a share of the host's memory cannot be given; {SIZE_HELP}")),
         _ => return Err(format!("{unit:?} is not a unit of size; {SIZE_HELP}")),
     };
-    scale(number, factor).ok_or_else(|| format!("{text:?} is not a size; {SIZE_HELP}"))
+    scale(number, factor).ok_or_else(|| match decimal(number) {
+        Some(_) => format!("{text} is more than any host has; {SIZE_HELP}"),
+        None => format!("{text:?} is not a size; {SIZE_HELP}"),
+    })
 }
 
 /// Bytes in the largest unit that is exact: `512M`, `1536M`, `4097`.
@@ -47,6 +52,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" | "sec" => 1000,
         "m" | "min" => 60_000,
         "h" => 3_600_000,
+        _ if number.is_empty() => return Err(format!("{text:?} is not a time; {TIME_HELP}")),
         _ => return Err(format!("{unit:?} is not a unit of time; {TIME_HELP}")),
     };
     scale(number, millis)
@@ -55,7 +61,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// A time in the largest unit that is exact: `90s`, `2min`, `500ms`.
-pub(super) fn show_duration(time: Duration) -> String {
+pub fn show_duration(time: Duration) -> String {
     let ms = time.as_millis();
     match ms {
         0 => "0s".to_owned(),
@@ -74,6 +80,9 @@ pub(super) fn cpus(text: &str) -> Parsed<f64> {
     let percent = match unit.to_ascii_lowercase().as_str() {
         "" | "cpu" | "cpus" => false,
         "%" => true,
+        _ if number.is_empty() => {
+            return Err(format!("{text:?} is not an amount of CPU time; {CPUS_HELP}"));
+        }
         _ => return Err(format!("{unit:?} is not a unit of CPU time; {CPUS_HELP}")),
     };
     let value = decimal(number)
@@ -93,7 +102,10 @@ pub(super) fn count(text: &str, low: u64, high: u64) -> Parsed<u64> {
     match digits.parse::<u64>() {
         Ok(n) if (low..=high).contains(&n) && !digits.starts_with('+') => Ok(n),
         Ok(n) => Err(format!("{n} is out of range, {low} to {high}")),
-        Err(_) => Err(format!("{text:?} is not a whole number")),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => {
+            Err(format!("{text} is out of range, {low} to {high}"))
+        }
+        Err(_) => Err(format!("{text:?} is not a whole number from {low} on")),
     }
 }
 

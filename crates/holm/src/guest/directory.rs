@@ -2,9 +2,9 @@
 //! note, in which the monitor writes down how init ended.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use holm_proto::ended::Note;
 use holm_proto::path::ENDED;
@@ -26,7 +26,12 @@ impl Guest<'_> {
     /// Its guest.toml, as text and parsed.
     pub fn config(&self) -> Result<(String, Config)> {
         let path = self.config_path();
-        let text = fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.has_dir()? => {
+                return Err(self.missing()?);
+            }
+            text => text.map_err(|error| Error::io("read", &path, error))?,
+        };
         let config = config::parse(&text, &path.to_string_lossy())?;
         Ok((text, config))
     }

@@ -1,6 +1,9 @@
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
+use crate::config::show_duration;
 use crate::pool::Name;
 use crate::{Code, Coded, Details, Failed};
 
@@ -90,6 +93,17 @@ pub enum Error {
     /// guest.toml protects the guest from removal.
     #[error("guest {0} is protected; `holm set {0} protect=false` lifts that")]
     Protected(Name),
+    /// The guest is to have the address of another one.
+    #[error(
+        "net.address: {address} belongs to guest {owner}; choose another one \
+         (`holm inspect {owner} net.address` shows it if it was set)"
+    )]
+    AddressTaken {
+        /// The address.
+        address: IpAddr,
+        /// Whose it is.
+        owner: Name,
+    },
     /// guest.toml is not the one that was edited.
     #[error("guest.toml of {0} has changed since it was read; look at it and try again")]
     EditedMeanwhile(Name),
@@ -121,14 +135,14 @@ pub enum Error {
         details: Box<Details>,
     },
     /// The guest did not end, or did not become ready, in time.
-    #[error("guest {name} {what} within {seconds} s; {hint}")]
+    #[error("guest {name} {what} within {}; {hint}", show_duration(*time))]
     Timeout {
         /// The guest.
         name: Name,
         /// What it failed to do.
         what: &'static str,
         /// How long was waited.
-        seconds: u64,
+        time: Duration,
         /// What to do.
         hint: String,
     },
@@ -190,13 +204,17 @@ impl Coded for Error {
             Self::StillRunning(guests) => Details::new(Code::RootInUse)
                 .reason(format!("guests are running: {guests}"))
                 .remedy("holm stop --all"),
+            Self::AddressTaken { address, owner } => Details::new(Code::AddressInUse)
+                .object(address)
+                .reason(format!("it belongs to guest {owner}"))
+                .remedy("choose another net.address"),
             Self::WorkerKilled(name) => Details::new(Code::WorkerKilled).object(name),
             Self::RecordUnreadable { name, .. } => Details::new(Code::RunRecordUnreadable)
                 .object(name)
                 .remedy(format!("holm kill {name}")),
-            Self::Timeout { name, what, seconds, hint } => Details::new(Code::Timeout)
+            Self::Timeout { name, what, time, hint } => Details::new(Code::Timeout)
                 .object(name)
-                .reason(format!("{what} within {seconds} s"))
+                .reason(format!("{what} within {}", show_duration(*time)))
                 .remedy(hint),
             other => other.state_details(),
         }

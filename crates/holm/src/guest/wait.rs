@@ -18,8 +18,8 @@ pub fn wait(guest: &Guest<'_>, timeout: Option<Duration>) -> Result<LastRun> {
             && !ended_within(&init, timeout)?
         {
             let hint = "`holm status` shows what it is doing".to_owned();
-            let seconds = timeout.as_secs();
-            return Err(Error::Timeout { name: name.clone(), what: "did not end", seconds, hint });
+            let (name, what) = (name.clone(), "did not end");
+            return Err(Error::Timeout { name, what, time: timeout, hint });
         }
         wait_for_clean_up(guest, monitor)?;
         if running.record.ephemeral {

@@ -40,6 +40,8 @@ pub enum ConsoleEnd {
     Ended(Ended),
     /// The monitor closed the connection: the reader was too slow, or the monitor was killed.
     Dropped,
+    /// The monitor serves [`CLIENTS_MAX`](holm_proto::client::CLIENTS_MAX) others already.
+    Refused,
 }
 
 impl Console<'_> {
@@ -63,6 +65,8 @@ impl Console<'_> {
             None => GuestOutput::new(self.output),
         };
         self.resize(client)?;
+        // A monitor greets each client that it has room for.
+        let mut greeted = false;
         let end = loop {
             let mut fds =
                 vec![PollFd::new(client, PollFlags::IN), PollFd::new(&signals, PollFlags::IN)];
@@ -73,7 +77,7 @@ impl Console<'_> {
             };
             let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
             if ready[0]
-                && let Some(end) = receive(client, &mut output)?
+                && let Some(end) = receive(client, &mut output, &mut greeted)?
             {
                 break end;
             }
@@ -118,13 +122,21 @@ impl Console<'_> {
     }
 }
 
-fn receive(client: &Client, output: &mut GuestOutput<'_>) -> io::Result<Option<ConsoleEnd>> {
-    let taken = client.receive(|message| match message {
-        Message::Output(bytes) => output.write(bytes).map(|()| None),
-        Message::Ended(ended) => Ok(Some(ConsoleEnd::Ended(ended))),
-        Message::Hello(_) | Message::Other => Ok(None),
+fn receive(
+    client: &Client,
+    output: &mut GuestOutput<'_>,
+    greeted: &mut bool,
+) -> io::Result<Option<ConsoleEnd>> {
+    let taken = client.receive(|message| {
+        *greeted = true;
+        match message {
+            Message::Output(bytes) => output.write(bytes).map(|()| None),
+            Message::Ended(ended) => Ok(Some(ConsoleEnd::Ended(ended))),
+            Message::Hello(_) | Message::Other => Ok(None),
+        }
     })?;
-    taken.unwrap_or(Ok(Some(ConsoleEnd::Dropped)))
+    let closed = if *greeted { ConsoleEnd::Dropped } else { ConsoleEnd::Refused };
+    taken.unwrap_or(Ok(Some(closed)))
 }
 
 /// `Ctrl-]`

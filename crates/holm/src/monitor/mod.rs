@@ -25,6 +25,7 @@ pub use become_monitor::become_monitor;
 pub use console::{Console, ConsoleEnd};
 pub use error::Error;
 pub use handoff::Handoff;
+pub use holm_proto::client::CLIENTS_MAX;
 pub use holm_proto::path::MONITOR_SOCKET;
 pub use holm_proto::{Ended, How};
 pub use image::IMAGE;

@@ -3,6 +3,7 @@ use std::path::Path;
 
 use holm_sys::mount::{self, attr};
 use rustix::fs::CWD;
+use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_fd,
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, open_tree,
@@ -25,7 +26,8 @@ impl Filesystem {
     pub fn open(kind: &'static str) -> Result<Self> {
         let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| Error::Mount {
             kind: kind.to_owned(),
-            log: "this kernel does not have it".to_owned(),
+            // Any other error says itself what is wrong.
+            log: if errno == Errno::NODEV { "this kernel does not have it" } else { "" }.to_owned(),
             source: errno.into(),
         })?;
         Ok(Self { context, kind })
@@ -65,7 +67,7 @@ impl Filesystem {
         }
     }
 
-    fn refused(&self, errno: rustix::io::Errno) -> Error {
+    fn refused(&self, errno: Errno) -> Error {
         let mut log = Vec::new();
         let mut line = [0; 512];
         while let Ok(length @ 1..) = rustix::io::read(&self.context, &mut line) {

@@ -179,8 +179,7 @@ fn a_first_process_that_is_killed_before_init_runs(sandbox: &mut Sandbox) {
 fn an_init_that_never_gets_ready(sandbox: &mut Sandbox) {
     import_fake_systemd(sandbox, "#!/bin/sh\nexec sleep 100000\n");
     changes_nothing(sandbox, |sandbox| {
-        let message =
-            ["guest box", "was not ready", "within 1 s", "keeps running", "holm logs box"];
+        let message = ["guest box", "was not ready", "within 1s", "keeps running", "holm logs box"];
         sandbox.holm(&["start", "box", "--wait=1s"]).refused(&message);
         assert_eq!(status(sandbox, "box")["state"], "running");
         exec(sandbox, "box", "exit 0").ok();

@@ -205,3 +205,43 @@ env = { A = \"x y\" }
     }
     assert_eq!(parse(&edit_text("", &changes).unwrap(), "f").unwrap(), old);
 }
+
+#[test]
+fn a_command_is_split_as_a_shell_does() {
+    for (typed, written) in [
+        ("sh -c 'echo a b'", r#"["sh", "-c", "echo a b"]"#),
+        (r#"sh -c "echo a b""#, r#"["sh", "-c", "echo a b"]"#),
+        (r#"printf "%s\\n" '' a"b"c\ d"#, r#"["printf", '%s\n', "", "abc d"]"#),
+        ("  sleep   5 ", r#"["sleep", "5"]"#),
+        (r#"["sh", "-c", "echo 'a'"]"#, r#"["sh", "-c", "echo 'a'"]"#),
+    ] {
+        let after = edited("base = \"b\"\n", &format!("command={typed}"));
+        assert_eq!(after, format!("base = \"b\"\ncommand = {written}\n"), "{typed}");
+    }
+    for typed in ["sh -c 'echo a", "sh -c \"echo a", "sh \\"] {
+        let error = refused(&format!("command={typed}"));
+        assert!(error.contains("a list says it plainly, as [\"sh\", \"-c\""), "{error}");
+    }
+}
+
+#[test]
+fn numbers_that_are_too_large_are_told_in_words_of_ours() {
+    for change in [
+        "memory.limit=99999999999999999999999",
+        "memory.limit=99999999T",
+        "pids.limit=99999999999999999999",
+        "cpu.cap=99999999999999999999",
+        "cpu.share=99999999999999999999",
+        "autostart=99999999999999999999",
+        "rlimits.nofile=99999999999999999999",
+        "rlimits.fsize=99999999999999999999",
+    ] {
+        let error = refused(change);
+        assert!(error.contains("out of range") || error.contains("than any host"), "{error}");
+    }
+    for change in ["memory.limit=-1", "stop.timeout=-1", "cpu.cap=-1", "pids.limit=-1"] {
+        let error = refused(change);
+        assert!(error.contains(": \"-1") && error.contains(" is not a"), "{error}");
+        assert!(!error.contains("unit of size") && !error.contains("unit of time"), "{error}");
+    }
+}

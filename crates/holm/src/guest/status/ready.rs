@@ -39,13 +39,8 @@ pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             let hint = format!("it keeps running; `holm logs {name}` shows what init prints");
-            let seconds = timeout.as_secs();
-            return Err(Error::Timeout {
-                name: name.clone(),
-                what: "was not ready",
-                seconds,
-                hint,
-            });
+            let (name, what) = (name.clone(), "was not ready");
+            return Err(Error::Timeout { name, what, time: timeout, hint });
         }
         let mut fds = [
             PollFd::new(&changes, PollFlags::IN),
