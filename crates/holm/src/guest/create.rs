@@ -2,14 +2,14 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
+use super::check_settings::check_settings;
 use super::directory::move_to;
 use super::error::{Error, Result};
 use super::handle::Guest;
-use super::limits::limits;
 use super::machine_id::NEW;
 use super::requirements::check_filesystem;
 use crate::Failed;
-use crate::config;
+use crate::config::{self, Config};
 use crate::disk::Layer;
 use crate::pool::{self, Name};
 use crate::store;
@@ -18,7 +18,7 @@ use crate::store;
 pub fn create(guest: &Guest<'_>, text: &str) -> Result<()> {
     let (pool, name) = (guest.pool(), guest.name());
     let config = config::parse(text, "guest.toml")?;
-    limits(&config).check_host(pool.cgroup()?.layout())?;
+    check_settings(guest, &Config::default(), &config)?;
     if guest.has_dir()? {
         return Err(Error::Exists(name.clone()));
     }

@@ -9,6 +9,7 @@
 
 mod attempt;
 mod autostart;
+mod check_settings;
 mod create;
 mod decision;
 mod directory;

@@ -1,3 +1,4 @@
+use super::check_settings::check_settings;
 use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
 use super::limits::limits;
@@ -38,7 +39,7 @@ fn replace_locked(guest: &LockedGuest<'_>, before: &str, after: &str) -> Result<
     let new = config::parse(after, &path.to_string_lossy())?;
     // The old text may be invalid, and this change the correction.
     let old = config::parse(before, "").unwrap_or_default();
-    limits(&new).check_host(pool.cgroup()?.layout())?;
+    check_settings(guest, &old, &new)?;
     let other_base = new.base != old.base;
     // Until guest.toml names the new base, nothing else keeps it from being removed.
     let _pin = if other_base { Some(store::pin(pool, &Name::new(&new.base)?)?) } else { None };

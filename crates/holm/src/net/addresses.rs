@@ -1,6 +1,6 @@
 //! The addresses and names that are computed from an instance number and a context id.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::record::Network;
 
@@ -33,6 +33,16 @@ pub(super) fn subnets(instance: u8) -> (Ipv4Addr, Ipv6Addr) {
         Ipv4Addr::new(10, 96 + instance, 0, 0),
         Ipv6Addr::new(0xfd00, 0x686f, 0x6c6d, instance.into(), 0, 0, 0, 0),
     )
+}
+
+/// The context id whose guest has this address of an instance, unless it is set to another.
+pub fn context_of(instance: u8, address: IpAddr) -> Option<u32> {
+    let (v4, v6) = subnets(instance);
+    let context = match address {
+        IpAddr::V4(address) => address.to_bits().checked_sub(v4.to_bits())?,
+        IpAddr::V6(address) => u32::try_from(address.to_bits().checked_sub(v6.to_bits())?).ok()?,
+    };
+    (1..=ADDRESS_MAX).contains(&context).then_some(context)
 }
 
 impl Network {

@@ -32,15 +32,18 @@ pub fn plan_addresses(instance: u8, context: u32, net: &Net) -> Result<Network, 
         dns: Vec::new(),
     };
     for address in &net.address {
-        if let Some(why) = unusable(*address) {
-            return Err(Error::BadAddress { address: *address, why });
-        }
+        check_address(*address)?;
         match *address {
             IpAddr::V4(v4) => network.guest_v4 = v4,
             IpAddr::V6(v6) => network.guest_v6 = Some(v6),
         }
     }
     Ok(network)
+}
+
+/// Refuses an address that no guest can have.
+pub fn check_address(address: IpAddr) -> Result<(), Error> {
+    unusable(address).map_or(Ok(()), |why| Err(Error::BadAddress { address, why }))
 }
 
 /// The reason why no guest can have an address.

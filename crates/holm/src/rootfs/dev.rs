@@ -1,4 +1,5 @@
 use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -86,26 +87,46 @@ fn fill(dev: &OwnedFd, devices: &[PathBuf]) -> Result<()> {
     devices.iter().try_for_each(|device| make_host_device(dev, device))
 }
 
-fn refused(device: &Path, reason: impl Into<String>) -> Error {
-    Error::Device { device: device.to_owned(), reason: reason.into() }
+/// Refuses a device of the host that no guest could be given.
+pub fn check_device(device: &Path) -> Result<()> {
+    let (_, _, inside) = look_at(device)?;
+    let own = NODES.map(|node| node.0).into_iter().chain(LINKS.map(|link| link.0));
+    match own.chain(DIRECTORIES.map(|directory| directory.0)).any(|name| inside == Path::new(name))
+    {
+        true => Err(every_guest_has(device)),
+        false => Ok(()),
+    }
 }
 
-/// A device of the host, and its kind.
-pub fn find(device: &Path) -> Result<(Metadata, FileType)> {
-    let host = std::fs::symlink_metadata(device)
-        .map_err(|error| refused(device, format!("{error}; see `devices` in guest.toml")))?;
-    match host.file_type() {
-        kind if kind.is_char_device() => Ok((host, FileType::CharacterDevice)),
-        kind if kind.is_block_device() => Ok((host, FileType::BlockDevice)),
-        _ => Err(refused(device, "it is not a device node; see `devices` in guest.toml")),
-    }
+fn every_guest_has(device: &Path) -> Error {
+    refused(device, "every guest has it; remove it from `devices`")
+}
+
+fn refused(device: &Path, reason: &str) -> Error {
+    Error::Device { device: device.to_owned(), reason: reason.to_owned() }
+}
+
+/// A device of the host: what it is, and where below /dev.
+fn look_at(device: &Path) -> Result<(Metadata, FileType, &Path)> {
+    let host = std::fs::symlink_metadata(device).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            refused(device, "this host has no such device; see `devices` in guest.toml")
+        }
+        _ => refused(device, &format!("{error}; see `devices` in guest.toml")),
+    })?;
+    let kind = match host.file_type() {
+        kind if kind.is_char_device() => FileType::CharacterDevice,
+        kind if kind.is_block_device() => FileType::BlockDevice,
+        _ => return Err(refused(device, "it is not a device node; see `devices` in guest.toml")),
+    };
+    let inside =
+        device.strip_prefix("/dev").map_err(|_| refused(device, "it is not below /dev"))?;
+    Ok((host, kind, inside))
 }
 
 /// Makes the node of a host device for the guest, open to guest root and its group.
 fn make_host_device(dev: &OwnedFd, device: &Path) -> Result<()> {
-    let refuse = |reason: &str| refused(device, reason);
-    let (host, kind) = find(device)?;
-    let inside = device.strip_prefix("/dev").map_err(|_| refuse("it is not below /dev"))?;
+    let (host, kind, inside) = look_at(device)?;
     for directory in
         inside.ancestors().skip(1).filter(|directory| !directory.as_os_str().is_empty())
     {
@@ -120,7 +141,7 @@ fn make_host_device(dev: &OwnedFd, device: &Path) -> Result<()> {
     // host.
     let bits = Mode::from_raw_mode((host.mode() & 0o666) | 0o660);
     mknodat(dev, inside, kind, bits, host.rdev()).map_err(|errno| match errno {
-        Errno::EXIST => refuse("every guest has it; remove it from `devices`"),
+        Errno::EXIST => every_guest_has(device),
         errno => Error::io("make the guest's device", device, errno),
     })
 }

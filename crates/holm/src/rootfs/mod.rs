@@ -21,6 +21,7 @@ mod overlay;
 mod table;
 mod tree;
 
+pub use dev::check_device;
 pub use error::Error;
 pub use fsmount::{Filesystem, clone_tree, mount_tmpfs};
 pub use inject::{bind_socket, inject};
@@ -34,7 +35,7 @@ pub use tree::{Links, Point, Tree};
 
 /// Looks whether the host has these devices and the sources of these bind mounts.
 pub fn check_host_sources(devices: &[PathBuf], binds: &[BindMount]) -> Result<()> {
-    devices.iter().try_for_each(|device| dev::find(device).map(drop))?;
+    devices.iter().try_for_each(|device| check_device(device))?;
     binds.iter().try_for_each(|bind| binds::find(bind).map(drop))
 }
 

@@ -4,6 +4,7 @@ mod clock;
 mod commands;
 mod lifecycle;
 mod limits;
+mod mistakes;
 mod mounts;
 mod output;
 mod restart;
@@ -23,6 +24,7 @@ pub fn tests() -> Vec<Test> {
         settings::TESTS,
         limits::TESTS,
         mounts::TESTS,
+        mistakes::TESTS,
         output::TESTS,
         rights::TESTS,
         restart::TESTS,

@@ -265,3 +265,32 @@ fn no_text_makes_the_parser_panic() {
         }
     }
 }
+
+#[test]
+fn a_damaged_file_is_shown_in_part() {
+    let nothing = "\0".repeat(3 << 20);
+    for text in [nothing.clone(), format!("base = \"b\"\nhostname = \"{nothing}\"")] {
+        let error = parse(&text, "f").map(|_| ()).expect_err("damaged");
+        let all = format!("{error}{}", error.excerpt().unwrap_or_default());
+        assert!(all.chars().count() < 2000 && !all.contains('\0'), "{} bytes", all.len());
+    }
+    let long = format!("base = \"b\"\nhostname = \"{}\"", "x".repeat(500));
+    let error = parse(&long, "f").map(|_| ()).expect_err("too long");
+    let excerpt = error.excerpt().expect("of a file").to_owned();
+    let (line, carets) = excerpt.rsplit_once('\n').expect("carets are below the line");
+    assert!(line.ends_with("xxx...") && carets.ends_with("^^^"), "{excerpt}");
+    assert_eq!(line.lines().last().map(str::len), Some(carets.len()), "{excerpt}");
+}
+
+#[test]
+fn nothing_is_bound_where_holms_mounts_are() {
+    for target in
+        ["/proc", "/proc/sys", "/sys", "/sys/x", "/dev", "/dev/pts", "/dev//.holm/x", "/run"]
+    {
+        let error = bad(&format!("mounts = [\"/srv:{target}:ro\"]"));
+        assert!(error.contains("in a guest is Holm's"), "{error}");
+    }
+    for target in ["/dev/log", "/run/socket", "/processes", "/system"] {
+        super::good(&format!("mounts = [\"/srv:{target}\"]"));
+    }
+}

@@ -24,7 +24,22 @@ pub(in crate::config) fn mount(text: &str) -> Parsed<BindMount> {
     if target == Path::new("/") {
         return Err(format!("nothing can be bound over the guest's whole root; {HELP}"));
     }
+    if let Some(taken) = taken(&target) {
+        return Err(format!(
+            "nothing can be bound on {}: {taken} in a guest is Holm's, and init needs it; {HELP}",
+            target.display()
+        ));
+    }
     Ok(BindMount { source, target, read_only })
+}
+
+/// The directory of Holm's own mounts that a bind on `target` would cover or change.
+fn taken(target: &Path) -> Option<&'static str> {
+    const WITH_ALL_BELOW: [&str; 5] = ["/proc", "/sys", "/dev/pts", "/dev/console", "/dev/.holm"];
+    // Below these there may be something of the host's: /dev/log, /run/postgresql.
+    const ALONE: [&str; 2] = ["/dev", "/run"];
+    let below = WITH_ALL_BELOW.into_iter().find(|path| target.starts_with(path));
+    below.or_else(|| ALONE.into_iter().find(|path| target == Path::new(path)))
 }
 
 pub(in crate::config) fn show_mount(m: &BindMount) -> String {

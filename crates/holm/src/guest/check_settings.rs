@@ -1,0 +1,58 @@
+//! Settings that no start could use are refused when they are given.
+
+use std::net::IpAddr;
+
+use super::error::{Error, Result};
+use super::handle::Guest;
+use super::limits::limits;
+use crate::config::{Config, NetMode};
+use crate::launch;
+use crate::net;
+use crate::pool::Name;
+use crate::rootfs;
+use crate::security;
+
+/// Refuses settings with which the guest could not start on this host.
+///
+/// Of what the host or other guests may change, only that is looked at which `old` did not have: a
+/// device that was unplugged does not keep anybody from changing something else.
+pub(super) fn check_settings(guest: &Guest<'_>, old: &Config, new: &Config) -> Result<()> {
+    limits(new).check_host(guest.pool().cgroup()?.layout())?;
+    security::bounding_set(&new.security).map_err(launch::Error::from)?;
+    for device in new.devices.iter().filter(|device| !old.devices.contains(device)) {
+        rootfs::check_device(device).map_err(launch::Error::from)?;
+    }
+    if new.net.mode != NetMode::Private {
+        return Ok(());
+    }
+    for address in new.net.address.iter().filter(|address| !old.net.address.contains(address)) {
+        net::check_address(*address)?;
+        if let Some(owner) = owner(guest, *address)? {
+            return Err(Error::AddressTaken { address: *address, owner });
+        }
+    }
+    Ok(())
+}
+
+/// The other guest of this Holm root that has an address: by its settings, or by its context id.
+fn owner(guest: &Guest<'_>, address: IpAddr) -> Result<Option<Name>> {
+    let pool = guest.pool();
+    let context = net::context_of(pool.instance(), address);
+    let by_context = pool.allocated_ids()?.into_iter().find(|(id, _)| Some(*id) == context);
+    for name in pool.guests()?.into_iter().filter(|name| name != guest.name()) {
+        // One whose settings cannot be read cannot start either.
+        let Ok((_, config)) = Guest::new(pool, &name).config() else { continue };
+        if config.net.mode != NetMode::Private {
+            continue;
+        }
+        let mut own = config.net.address.iter().filter(|own| own.is_ipv6() == address.is_ipv6());
+        let has = match own.next() {
+            Some(own) => *own == address,
+            None => by_context.as_ref().is_some_and(|(_, owner)| *owner == name),
+        };
+        if has {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}

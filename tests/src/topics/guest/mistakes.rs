@@ -1,0 +1,123 @@
+//! Mistakes of people, and what they are told.
+
+use std::process::{Child, Stdio};
+
+use crate::guest::{exec, idle, launch_idle, remove};
+use crate::process::Stopped;
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(a_guest_that_is_not_there).bases(&["busybox"]),
+    test!(a_time_that_was_meant_for_wait).bases(&["busybox"]),
+    test!(a_command_in_a_guest_that_has_ended).bases(&["busybox"]),
+    test!(a_console_with_too_many_readers).bases(&["busybox"]),
+    test!(settings_that_cannot_work_are_refused_at_once).bases(&["busybox"]),
+    test!(an_address_of_another_guest_is_refused_at_once).bases(&["busybox"]),
+];
+
+fn a_guest_that_is_not_there(sandbox: &mut Sandbox) {
+    for verb in ["restart", "start", "stop", "status", "inspect", "logs", "wait", "rm", "kill"] {
+        sandbox.holm(&[verb, "nosuch"]).refused(&["there is no guest nosuch"]);
+    }
+    let lines = ["logs", "nosuch", "-n"];
+    for number in ["-1", "x", "99999999999999999999999"] {
+        let outcome = sandbox.holm(&[&lines[..], &[number]].concat());
+        outcome.rejected(&[number, "is not a number of lines; write one such as 20"]);
+    }
+    sandbox.holm(&["stop", "-t", "-1", "nosuch"]).rejected(&["\"-1\" is not a time"]);
+}
+
+fn a_time_that_was_meant_for_wait(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    for verb in ["start", "restart"] {
+        let outcome = sandbox.holm(&[verb, "--wait", "5", "box"]);
+        outcome.refused(&["there is no guest 5", "--wait=5 waits so long"]);
+        sandbox.holm(&["stop", "box"]).ok();
+    }
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn a_command_in_a_guest_that_has_ended(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let mut late = Stopped::new(sandbox, &["exec", "box", "--", "true"], "exec-running");
+    sandbox.holm(&["kill", "box"]).ok();
+    let (status, said) = late.resume(sandbox);
+    assert_eq!(status.code(), Some(125), "{said}");
+    assert!(said.contains("guest box is not running; `holm start box` starts it"), "{said}");
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn a_console_with_too_many_readers(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let mut readers: Vec<Child> = (0..16)
+        .map(|_| {
+            let mut command = sandbox.command();
+            command.args(["console", "--read-only", "box"]).stdin(Stdio::null());
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("holm")
+        })
+        .collect();
+    // The monitor greets each, and so has room for it, before it shows what the guest writes.
+    exec(sandbox, "box", "echo seen > /dev/console").ok();
+    sandbox.wait_for("one more to be refused", || {
+        let outcome = sandbox.holm(&["console", "--read-only", "box"]);
+        outcome.stderr.contains("shows its console to 16 others, and to no more").then_some(())
+    });
+    for reader in &mut readers {
+        let _ = reader.kill();
+        let _ = reader.wait();
+    }
+    remove(sandbox, "box");
+}
+
+fn settings_that_cannot_work_are_refused_at_once(sandbox: &mut Sandbox) {
+    let cases = [
+        ("security.caps+=CAP_SYS_MODULE", "no guest may have CAP_SYS_MODULE"),
+        ("devices+=/dev/nosuch", "this host has no such device"),
+        ("devices+=/dev/null", "every guest has it"),
+        ("mounts+=/srv:/dev", "nothing can be bound on /dev"),
+        ("mounts+=/srv:/proc", "nothing can be bound on /proc"),
+        ("mounts+=/srv:/sys/fs", "nothing can be bound on /sys/fs: /sys in a guest is Holm's"),
+        ("net.address=169.254.7.7", "cannot be a guest's address"),
+    ];
+    sandbox.holm(&["create", "box", "--base", "busybox"]).ok();
+    let before = sandbox.holm(&["inspect", "box"]).ok().stdout;
+    for (change, reason) in cases {
+        let create = ["create", "other", "--base", "busybox", "--set", &change.replace("+=", "=")];
+        for args in [&["set", "box", change][..], &create] {
+            let outcome = sandbox.holm(args);
+            assert!(matches!(outcome.code(), 2 | 125), "{outcome}");
+            assert!(outcome.stderr.contains(reason), "{outcome}");
+        }
+    }
+    assert_eq!(sandbox.holm(&["inspect", "box"]).ok().stdout, before, "nothing was changed");
+    // What has become impossible since does not keep anybody from changing something else.
+    let path = sandbox.root().join("guests/box/guest.toml");
+    let text = std::fs::read_to_string(&path).expect("guest.toml") + "devices = [\"/dev/gone\"]\n";
+    std::fs::write(&path, text).expect("guest.toml");
+    sandbox.holm(&["set", "box", "memory.limit=64M"]).ok();
+    sandbox.holm(&["start", "box"]).refused(&["/dev/gone", "this host has no such device"]);
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn an_address_of_another_guest_is_refused_at_once(sandbox: &mut Sandbox) {
+    let private = ["--base", "busybox", "--", "sleep", "100000"];
+    sandbox.holm(&[&["launch", "one"][..], &private].concat()).ok();
+    sandbox.holm(&[&["create", "two"][..], &private].concat()).ok();
+    let status = sandbox.holm(&["status", "one", "--json"]).ok().json();
+    for address in status["addresses"].as_array().expect("addresses") {
+        let change = format!("net.address={}", address.as_str().expect("an address"));
+        let belongs = ["belongs to guest one"];
+        sandbox.holm(&["set", "two", &change]).refused(&belongs);
+        // Its own, which it has anyway.
+        sandbox.holm(&["set", "one", &change]).ok();
+        sandbox.holm(&["set", "two", &change]).refused(&belongs);
+        let create = ["create", "three", "--base", "busybox", "--set", &change];
+        sandbox.holm(&create).refused(&belongs);
+    }
+    sandbox.holm(&["set", "one", "net.address=10.9.8.7"]).ok();
+    sandbox.holm(&["set", "two", "net.address=10.9.8.7"]).refused(&["belongs to guest one"]);
+    sandbox.holm(&["set", "two", "net.address=10.9.8.8"]).ok();
+    remove(sandbox, "one");
+    sandbox.holm(&["rm", "two"]).ok();
+}
