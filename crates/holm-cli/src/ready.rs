@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use holm::guest::{self, Guest};
+use holm::monitor::Logs;
 use holm::pool::{Name, Pool};
 use holm::{Code, Coded, config};
 
@@ -43,7 +44,8 @@ impl Ready {
         let name = guest.as_str();
         let document = |ready| output::json(&output::Ready { name: name.to_owned(), ready });
         let Some(timeout) = self.wait else { return Ok((String::new(), document(None))) };
-        let ready = guest::wait_ready(&Guest::new(pool, guest), timeout)?;
+        let ready = guest::wait_ready(&Guest::new(pool, guest), timeout)
+            .map_err(|error| ended(pool, guest, error))?;
         let text = if ready {
             String::new()
         } else {
@@ -51,4 +53,21 @@ impl Ready {
         };
         Ok((text, document(Some(ready))))
     }
+}
+
+/// The error of a guest that was waited for; if it has ended, with the last that its console said:
+/// that is where an init says why it ends.
+fn ended(pool: &Pool, guest: &Name, error: guest::Error) -> Failure {
+    let ended = error.details().code == Code::GuestEnded;
+    let failure = Failure::from(error);
+    let directory = pool.guest_dir(guest);
+    let logs = Logs { directory: &directory, lines: Some(1), follow_while: None };
+    let mut text = Vec::new();
+    if ended && logs.write(&mut text).is_ok() {
+        let last: String = String::from_utf8_lossy(&text).trim().chars().take(200).collect();
+        if !last.is_empty() {
+            return failure.help(format!("the last line on its console is: {last}"));
+        }
+    }
+    failure
 }

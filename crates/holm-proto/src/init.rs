@@ -86,6 +86,8 @@ pub fn write<'a, S: AsRef<str> + 'a>(
 pub enum Part {
     /// A service, whose command is the `count` arguments from `first` on.
     Service {
+        /// Where its name is.
+        name: usize,
         /// When it is started again.
         restart: Restart,
         /// Where its command begins.
@@ -108,7 +110,7 @@ impl Part {
         if word == SERVICE.as_bytes() {
             let restart = Restart::parse(argument(at + 2)?)?;
             let count = core::str::from_utf8(argument(at + 3)?).ok()?.parse().ok()?;
-            Some(Part::Service { restart, first: at + 4, count })
+            Some(Part::Service { name: at + 1, restart, first: at + 4, count })
         } else if word == COMMAND.as_bytes() {
             Some(Part::Command { first: at + 1 })
         } else {
@@ -152,7 +154,7 @@ mod tests {
         let web = Service { name: "web", command: &["httpd", "-f"], restart: Restart::OnFailure };
         let arguments = written(&["sh"], &[web]);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let service = Part::Service { restart: Restart::OnFailure, first: 5, count: 2 };
+        let service = Part::Service { name: 2, restart: Restart::OnFailure, first: 5, count: 2 };
         assert_eq!(parse(1, &arguments), Some(service));
         assert_eq!(parse(7, &arguments), Some(Part::Command { first: 8 }));
     }

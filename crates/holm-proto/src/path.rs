@@ -28,4 +28,4 @@ pub const READY: &CStr = c"trusted.holm.ready";
 pub const STATUS: &CStr = c"trusted.holm.status";
 
 /// The longest text of [`STATUS`] in bytes; the rest is cut off.
-pub const STATUS_MAX: usize = 200;
+pub const STATUS_MAX: usize = 600;

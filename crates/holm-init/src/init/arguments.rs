@@ -19,9 +19,9 @@ impl Arguments {
         let mut at = 1;
         while at < args.len() {
             match Part::parse(at, |at| args.get(at).map(CStr::to_bytes))? {
-                Part::Service { restart, first, count } => {
+                Part::Service { name, restart, first, count } => {
                     let run = args.slice(first, count);
-                    arguments.services.add(run, restart)?;
+                    arguments.services.add(args.get(name)?, run, restart)?;
                     at = first + run.len();
                 }
                 Part::Command { first } => {

@@ -52,14 +52,17 @@ pub fn run(args: Args, mut inherited: Inherited) -> i32 {
     bare::block_all_signals();
     let mut init =
         Init { main: None, status: None, services: arguments.services, _console: console };
+    let mut ready = true;
     if let Some(main) = arguments.main {
-        init.main = start(main, true);
-        if init.main.is_none() {
-            return 126;
-        }
+        let Some(started) = start(main, true) else { return 126 };
+        init.main = Some(started.pid);
+        // A guest whose command cannot be executed is never ready: it ends.
+        ready = !started.in_vain;
     }
     init.services.start_due();
-    notify(b"READY=1");
+    if ready {
+        notify(b"READY=1");
+    }
     init.serve()
 }
 

@@ -2,9 +2,14 @@
 
 use super::notify::notify;
 use super::start::start;
+use core::ffi::CStr;
 use holm_proto::Text;
 use holm_proto::init::{Restart, SERVICES_MAX};
+use holm_proto::path::STATUS_MAX;
 use holm_sys::bare::{Args, Status, milliseconds};
+
+/// What precedes a text for the monitor (`sd_notify(3)`).
+const STATUS: &[u8] = b"STATUS=";
 
 /// The backoff before a service starts again, in milliseconds. It doubles with each early end.
 const BACKOFF_MIN: u32 = 100;
@@ -14,6 +19,7 @@ const BACKOFF_MAX: u32 = 30_000;
 const STABLE_AFTER: u64 = 10_000;
 
 struct Service {
+    name: &'static CStr,
     argv: Args,
     restart: Restart,
     pid: Option<i32>,
@@ -21,26 +27,38 @@ struct Service {
     backoff: u32,
     /// When to start it, by the monotonic clock in milliseconds.
     due: Option<u64>,
+    /// Its program could not be executed when it was last started.
+    in_vain: bool,
+    /// How it last ended.
+    last: Option<Status>,
+    /// How often it was started again.
+    restarts: u64,
 }
 
 /// All services, in the order of their start.
 #[derive(Default)]
-pub struct Services([Option<Service>; SERVICES_MAX], Counts);
-
-/// How many services there are by what they do, as last reported.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Counts {
-    running: u64,
-    to_be_restarted: u64,
-    ended: u64,
+pub struct Services {
+    all: [Option<Service>; SERVICES_MAX],
+    /// Something has happened that was not reported yet.
+    changed: bool,
 }
 
 impl Services {
     /// Adds a service, to be started at once; `None` when there are too many.
-    pub fn add(&mut self, argv: Args, restart: Restart) -> Option<()> {
-        let slot = self.0.iter_mut().find(|slot| slot.is_none())?;
-        let due = Some(0);
-        *slot = Some(Service { argv, restart, pid: None, started: 0, backoff: BACKOFF_MIN, due });
+    pub fn add(&mut self, name: &'static CStr, argv: Args, restart: Restart) -> Option<()> {
+        let slot = self.all.iter_mut().find(|slot| slot.is_none())?;
+        *slot = Some(Service {
+            name,
+            argv,
+            restart,
+            pid: None,
+            started: 0,
+            backoff: BACKOFF_MIN,
+            due: Some(0),
+            in_vain: false,
+            last: None,
+            restarts: 0,
+        });
         Some(())
     }
 
@@ -48,10 +66,11 @@ impl Services {
     pub fn start_due(&mut self) -> Option<u32> {
         let now = milliseconds();
         let mut next: Option<u64> = None;
-        for service in self.0.iter_mut().flatten() {
+        for service in self.all.iter_mut().flatten() {
             let Some(due) = service.due else { continue };
             if due <= now {
                 service.start(now);
+                self.changed = true;
             }
             if let Some(due) = service.due {
                 next = Some(next.map_or(due, |next| next.min(due)));
@@ -62,50 +81,51 @@ impl Services {
 
     /// The process `pid` ended: if it was a service, schedules its next start.
     pub fn ended(&mut self, pid: i32, status: Status) {
-        let mut services = self.0.iter_mut().flatten();
+        let mut services = self.all.iter_mut().flatten();
         if let Some(service) = services.find(|service| service.pid == Some(pid)) {
             service.ended(status);
+            self.changed = true;
         }
     }
 
-    /// Reports how the services are (`STATUS=`), if that has changed.
+    /// Reports how the services are (`STATUS=`), if that has changed: how many run, are to be
+    /// restarted and have ended, then how each did that has ended at least once.
     pub fn report_changes(&mut self) {
-        let mut now = Counts::default();
-        for service in self.0.iter().flatten() {
-            match (service.pid, service.due) {
-                (Some(_), _) => now.running += 1,
-                (None, Some(_)) => now.to_be_restarted += 1,
-                (None, None) => now.ended += 1,
-            }
-        }
-        if now == self.1 {
+        if !core::mem::take(&mut self.changed) {
             return;
         }
-        self.1 = now;
-        let mut buffer = [0; 128];
+        let (mut running, mut to_be_restarted, mut ended) = (0, 0, 0);
+        for service in self.all.iter().flatten() {
+            match (service.pid, service.due) {
+                (Some(_), _) => running += 1,
+                (None, Some(_)) => to_be_restarted += 1,
+                (None, None) => ended += 1,
+            }
+        }
+        let mut buffer = [0; STATUS.len() + STATUS_MAX];
         let mut text = Text::new(&mut buffer);
-        text.put(b"STATUS=services: ").number(now.running).put(b" running, ");
-        text.number(now.to_be_restarted)
-            .put(b" to be restarted, ")
-            .number(now.ended)
-            .put(b" ended");
+        text.put(STATUS).put(b"services: ").number(running).put(b" running, ");
+        text.number(to_be_restarted).put(b" to be restarted, ").number(ended).put(b" ended");
+        for service in self.all.iter().flatten() {
+            service.describe(&mut text);
+        }
         let length = text.len();
         notify(&buffer[..length]);
     }
 
     /// The pid of the last service that runs.
     pub fn last_running(&self) -> Option<i32> {
-        self.0.iter().flatten().rev().find_map(|service| service.pid)
+        self.all.iter().flatten().rev().find_map(|service| service.pid)
     }
 
     /// Whether the service with this pid still runs.
     pub fn runs(&self, pid: i32) -> bool {
-        self.0.iter().flatten().any(|service| service.pid == Some(pid))
+        self.all.iter().flatten().any(|service| service.pid == Some(pid))
     }
 
     /// Stops tracking the service with this pid, whether it has ended or not.
     pub fn forget(&mut self, pid: i32) {
-        for service in self.0.iter_mut().flatten().filter(|service| service.pid == Some(pid)) {
+        for service in self.all.iter_mut().flatten().filter(|service| service.pid == Some(pid)) {
             service.pid = None;
         }
     }
@@ -113,8 +133,12 @@ impl Services {
 
 impl Service {
     fn start(&mut self, now: u64) {
+        // One that never ended starts for the first time.
+        self.restarts += u64::from(self.last.is_some());
         self.started = now;
-        self.pid = start(self.argv, false);
+        let started = start(self.argv, false);
+        self.pid = started.map(|started| started.pid);
+        self.in_vain = started.is_none_or(|started| started.in_vain);
         self.due = None;
         if self.pid.is_none() {
             self.schedule(now);
@@ -123,6 +147,7 @@ impl Service {
 
     fn ended(&mut self, status: Status) {
         self.pid = None;
+        self.last = Some(status);
         let now = milliseconds();
         if now - self.started >= STABLE_AFTER {
             self.backoff = BACKOFF_MIN;
@@ -140,5 +165,30 @@ impl Service {
     fn schedule(&mut self, now: u64) {
         self.due = Some(now + u64::from(self.backoff));
         self.backoff = (self.backoff * 2).min(BACKOFF_MAX);
+    }
+
+    /// Adds how it ended, if it has, and how often it was started again. What does not fit is left
+    /// out as a whole.
+    fn describe(&self, text: &mut Text<'_>) {
+        let name = self.name.to_bytes();
+        // The longest of what follows, without the name.
+        const LONGEST: usize = 80;
+        let Some(last) = self.last.filter(|_| text.len() + name.len() + LONGEST < STATUS_MAX)
+        else {
+            return;
+        };
+        text.put(b"; ").put(name).put(b" ");
+        match last {
+            Status::Exited(_) if self.in_vain => text.put(b"cannot be executed"),
+            Status::Exited(code) => {
+                text.put(b"exited with ").number(u64::from(code.unsigned_abs()))
+            }
+            Status::Killed(signal) => {
+                text.put(b"was killed by signal ").number(u64::from(signal.unsigned_abs()))
+            }
+        };
+        if self.restarts > 0 {
+            text.put(b", started again ").number(self.restarts).put(b"x");
+        }
     }
 }

@@ -11,6 +11,8 @@ pub const TESTS: &[Test] = &[
     test!(a_guest_that_is_not_there).bases(&["busybox"]),
     test!(a_time_that_was_meant_for_wait).bases(&["busybox"]),
     test!(a_command_in_a_guest_that_has_ended).bases(&["busybox"]),
+    test!(a_command_that_cannot_be_executed).bases(&["busybox"]),
+    test!(a_service_that_cannot_be_executed).bases(&["busybox"]),
     test!(a_console_with_too_many_readers).bases(&["busybox"]),
     test!(settings_that_cannot_work_are_refused_at_once).bases(&["busybox"]),
     test!(an_address_of_another_guest_is_refused_at_once).bases(&["busybox"]),
@@ -46,6 +48,32 @@ fn a_command_in_a_guest_that_has_ended(sandbox: &mut Sandbox) {
     assert_eq!(status.code(), Some(125), "{said}");
     assert!(said.contains("guest box is not running; `holm start box` starts it"), "{said}");
     sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn a_command_that_cannot_be_executed(sandbox: &mut Sandbox) {
+    let args = ["--base", "busybox", "--net", "none", "--", "/nowhere"];
+    let reason = ["ended before it was ready", "holm-init: /nowhere: not found"];
+    sandbox.holm(&[&["launch", "box", "--wait"][..], &args].concat()).refused(&reason);
+    sandbox.holm(&["start", "--wait", "box"]).refused(&reason);
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn a_service_that_cannot_be_executed(sandbox: &mut Sandbox) {
+    let settings = [
+        "services.good.command=sleep 100000",
+        "services.bad.command=/nowhere",
+        "services.bad.restart=always",
+    ];
+    let args: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let launch = ["launch", "box", "--wait", "--base", "busybox", "--net", "none"];
+    sandbox.holm(&[&launch[..], &args].concat()).ok();
+    sandbox.wait_for("a report of both services", || {
+        let text = sandbox.holm(&["status", "box"]).ok().stdout;
+        let line = text.lines().find(|line| line.starts_with("init reports"))?.to_owned();
+        let says = line.contains("services: 1 running, 1 to be restarted, 0 ended");
+        (says && line.contains("; bad cannot be executed, started again ")).then_some(())
+    });
+    remove(sandbox, "box");
 }
 
 fn a_console_with_too_many_readers(sandbox: &mut Sandbox) {

@@ -55,7 +55,10 @@ fn restarts_services_and_stops_them(sandbox: &mut Sandbox) {
     sandbox.wait_for("a report of all services", || {
         let text = services(sandbox);
         let text = text.as_str().unwrap_or_default();
-        (text.starts_with("services: ") && text.ends_with(", 1 ended")).then_some(())
+        let starts =
+            text.starts_with("services: ") && text.contains(", 1 ended; often exited with 0");
+        (starts && text.contains(", started again ") && text.ends_with("; once exited with 0"))
+            .then_some(())
     });
     sandbox.holm(&["stop", "g"]).ok();
     assert!(logs(sandbox).contains("stopping"));
