@@ -1,13 +1,13 @@
-//! Addresses and routes: the messages that add them, and the route to the outside.
+//! Addresses, routes and neighbours: the messages that add them, and the route to the outside.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rustix::io::Errno;
 
 use super::link;
-use super::netlink::{Attributes, Batch, CREATE, EXCL, Refused, Socket, number};
+use super::netlink::{Attributes, Batch, CREATE, EXCL, REPLACE, Refused, Socket, number};
 use super::request::Request;
-use super::uapi::{AF_INET, AF_INET6, RTM_GETROUTE, RTM_NEWADDR, RTM_NEWROUTE};
+use super::uapi::{AF_INET, AF_INET6, RTM_GETROUTE, RTM_NEWADDR, RTM_NEWNEIGH, RTM_NEWROUTE};
 
 fn family(address: IpAddr) -> u8 {
     if address.is_ipv4() { AF_INET } else { AF_INET6 }
@@ -75,6 +75,29 @@ pub fn add_route(
     if let Some(gateway) = gateway {
         batch.attr(RTA_GATEWAY, &octets(gateway));
     }
+}
+
+/// Adds a permanent neighbour entry: which Ethernet address an address on the link has.
+///
+/// The kernel's neighbour table is the whole machine's, and a guest can fill it from its own network
+/// namespace. A full table refuses new entries, except permanent ones.
+pub fn add_neighbour(
+    batch: &mut Batch,
+    request: Request,
+    index: u32,
+    address: IpAddr,
+    ethernet: [u8; 6],
+) {
+    const NDA_DST: u16 = 1;
+    const NDA_LLADDR: u16 = 2;
+    const NUD_PERMANENT: u16 = 0x80;
+    let mut header = [family(address), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    header[8..10].copy_from_slice(&NUD_PERMANENT.to_ne_bytes());
+    batch
+        .message(request, RTM_NEWNEIGH, CREATE | REPLACE, &header)
+        .attr(NDA_DST, &octets(address))
+        .attr(NDA_LLADDR, &ethernet);
 }
 
 /// The MTU in bytes of the interface that leads outside; `None` without such a route.

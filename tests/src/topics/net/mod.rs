@@ -5,6 +5,7 @@ mod ports;
 mod reach;
 mod requests;
 mod rules;
+mod shared;
 mod topology;
 
 use holm::config::{Net, Proto, Publish};
@@ -12,7 +13,8 @@ use holm::config::{Net, Proto, Publish};
 use crate::test::Test;
 
 pub fn tests() -> Vec<Test> {
-    [reach::TESTS, ports::TESTS, rules::TESTS, requests::TESTS, managers::TESTS].concat()
+    [reach::TESTS, ports::TESTS, rules::TESTS, requests::TESTS, managers::TESTS, shared::TESTS]
+        .concat()
 }
 
 const TCP_80: &[(Option<&str>, u16, u16, Proto)] = &[(None, 8080, 80, Proto::Tcp)];

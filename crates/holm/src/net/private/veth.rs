@@ -9,7 +9,7 @@ use crate::net::link;
 use crate::net::netlink::{Batch, CREATE, EXCL, Refused, Socket};
 use crate::net::published::Published;
 use crate::net::request::Request;
-use crate::net::route::{add_address, add_route};
+use crate::net::route::{add_address, add_neighbour, add_route};
 use crate::net::uapi::{
     AF_INET, AF_INET6, IFF_UP, IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_GROUP, IFLA_IFALIAS, IFLA_IFNAME,
     IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NET_NS_FD, IFLA_NUM_RX_QUEUES,
@@ -90,7 +90,19 @@ pub fn create(
         add_address(&mut batch, Request::AddGatewayV6, index, network.gateway_v6.into(), 64);
         add_route(&mut batch, Request::RouteGuestV6, index, Some(guest_v6.into()), None);
     }
+    add_guest_neighbours(&mut batch, network);
     socket.execute(&mut batch)
+}
+
+/// The neighbour entries of the guest's addresses, on the host.
+fn add_guest_neighbours(batch: &mut Batch, network: &Network) {
+    let (index, mac) = (network.host_index(), network.guest_mac());
+    add_neighbour(batch, Request::NeighbourGuestV4, index, network.guest_v4.into(), mac);
+    if let Some(guest_v6) = network.guest_v6 {
+        let link_local = network.guest_link_local().into();
+        add_neighbour(batch, Request::NeighbourGuestV6, index, guest_v6.into(), mac);
+        add_neighbour(batch, Request::NeighbourGuestLinkLocal, index, link_local, mac);
+    }
 }
 
 /// Configures `eth0`, in the guest's network namespace.
@@ -106,9 +118,12 @@ pub fn configure(batch: &mut Batch, network: &Network) {
     add_address(batch, Request::AddGuestV4, index, network.guest_v4.into(), 32);
     add_route(batch, Request::RouteGatewayV4, index, Some(gateway_v4), None);
     add_route(batch, Request::DefaultRouteV4, index, None, Some(gateway_v4));
+    let mac = network.host_mac();
+    add_neighbour(batch, Request::NeighbourGatewayV4, index, gateway_v4, mac);
     if let Some(guest_v6) = network.guest_v6 {
         add_address(batch, Request::AddLinkLocal, index, network.guest_link_local().into(), 64);
         add_address(batch, Request::AddGuestV6, index, guest_v6.into(), 128);
         add_route(batch, Request::DefaultRouteV6, index, None, Some(gateway_v6));
+        add_neighbour(batch, Request::NeighbourGatewayV6, index, gateway_v6, mac);
     }
 }

@@ -1,0 +1,120 @@
+//! Tables of the kernel that all network namespaces share, or that the host keeps for its guests: what
+//! one guest does to them must not reach the others.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use holm::config::Net;
+
+use super::topology::Topology;
+use crate::options::Lane;
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(neighbours_are_permanent),
+    test!(a_full_neighbour_table_harms_no_other_guest)
+        .not_in(Lane::Host, "it fills the neighbour table of the whole machine"),
+];
+
+/// How long a connection may take while the table is full.
+const PATIENCE_FULL: Duration = Duration::from_secs(15);
+
+/// The sizes of the machine's neighbour tables, of IPv4 and IPv6 alike.
+struct Thresholds([u32; 3]);
+
+impl Thresholds {
+    fn file(family: u8, number: usize) -> String {
+        format!("/proc/sys/net/ipv{family}/neigh/default/gc_thresh{number}")
+    }
+
+    fn read() -> Self {
+        let number = |number| fs::read_to_string(Self::file(4, number)).unwrap();
+        Self([1, 2, 3].map(|at| number(at).trim().parse().unwrap()))
+    }
+
+    fn write(&self) {
+        for family in [4, 6] {
+            for (at, value) in self.0.iter().enumerate() {
+                fs::write(Self::file(family, at + 1), value.to_string()).unwrap();
+            }
+        }
+    }
+}
+
+fn neighbours_are_permanent(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let guest = topology.guest(1, 5, &Net::default());
+    let permanent = "ip -o neigh show nud permanent | sort";
+    let link_local = guest.plan.guest_link_local();
+    let outside = topology.host.sh(permanent);
+    for address in ["10.97.0.5 ", "fd00:686f:6c6d:1::5 ", &format!("{link_local} ")] {
+        let line = format!("{address}dev h1-5 lladdr 02:68:67:01:00:05");
+        assert!(outside.contains(&line), "{outside}");
+    }
+    let gateways = guest.netns.sh(permanent);
+    for address in ["169.254.1.1", "fe80::1"] {
+        let line = format!("{address} dev eth0 lladdr 02:68:68:01:00:05");
+        assert!(gateways.contains(&line), "{gateways}");
+    }
+    // What a guest's network manager may do to the interface: it asks for its neighbours then.
+    let _server = topology.outside.serve_tcp("[::]:7000");
+    guest.netns.sh(&format!(
+        "ip link set eth0 down; ip neigh flush all nud permanent; ip link set eth0 up
+        ip addr replace {}/128 dev eth0 nodad; ip addr replace {link_local}/64 dev eth0 nodad
+        ip route replace 169.254.1.1 dev eth0; ip route replace default via 169.254.1.1
+        ip route replace default via fe80::1 dev eth0",
+        guest.plan.guest_v6.unwrap()
+    ));
+    assert!(guest.netns.reaches("192.0.2.1:7000").is_some());
+    assert!(guest.netns.reaches("[2001:db8::1]:7000").is_some());
+    assert_eq!(topology.host.sh(permanent), outside, "a link that was down loses none on the host");
+}
+
+/// A guest asks in its own network namespace for more neighbours than the kernel keeps, and gets no
+/// answer; another guest is started meanwhile.
+fn a_full_neighbour_table_harms_no_other_guest(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let attacker = topology.guest(1, 1, &Net::default());
+    let before = topology.guest(1, 2, &Net::default());
+    let _servers = [before.netns.serve_tcp("[::]:80"), topology.outside.serve_tcp("[::]:80")];
+    let (limits, small) = (Thresholds::read(), Thresholds([64, 128, 256]));
+    attacker.netns.sh("ip link add va type veth peer name vb; ip link set va up; ip link set vb up
+        ip addr add 10.200.0.1/16 dev va; ip -6 addr add fd22::1/64 dev va nodad
+        for f in 4 6; do
+          echo 600000 >/proc/sys/net/ipv$f/neigh/va/retrans_time_ms
+          echo 1000 >/proc/sys/net/ipv$f/neigh/va/mcast_solicit
+        done");
+    small.write();
+    attacker.netns.with(|| {
+        for prefix in ["10.200.1.", "fd22::1:"] {
+            let v4 = prefix.starts_with("10");
+            let socket = UdpSocket::bind(if v4 { "0.0.0.0:0" } else { "[::]:0" }).unwrap();
+            for last in 1..=250u32 {
+                for group in 1..=2 {
+                    let address = if v4 {
+                        format!("10.200.{group}.{last}:9")
+                    } else {
+                        format!("[fd22::{group}:{last}]:9")
+                    };
+                    // An error is what a full table gives.
+                    let _ = socket.send_to(b"?", &address);
+                }
+            }
+        }
+    });
+    let restarted = topology.guest(1, 3, &Net::default());
+    let _server = restarted.netns.serve_tcp("[::]:80");
+    let reached = [
+        restarted.netns.ask_tcp(&before.v4(80), PATIENCE_FULL),
+        restarted.netns.ask_tcp(&before.v6(80), PATIENCE_FULL),
+        before.netns.ask_tcp(&restarted.v4(80), PATIENCE_FULL),
+        before.netns.ask_tcp(&restarted.v6(80), PATIENCE_FULL),
+        topology.host.ask_tcp(&restarted.v4(80), PATIENCE_FULL),
+    ];
+    let log = topology.host.sh("dmesg | grep -c 'neighbour: .*table overflow'");
+    limits.write();
+    assert!(reached.iter().all(Option::is_some), "{reached:?}");
+    assert_ne!(log.trim(), "0", "the table was full");
+}
