@@ -5,6 +5,7 @@ mod accidents;
 mod bases;
 mod cgroup;
 mod completion;
+mod descriptors;
 mod guest;
 mod host;
 mod init;
@@ -29,6 +30,7 @@ pub fn all() -> Vec<Test> {
         mounts::TESTS.to_vec(),
         net::tests(),
         security::TESTS.to_vec(),
+        descriptors::TESTS.to_vec(),
         init::tests(),
         guest::tests(),
         monitor::tests(),

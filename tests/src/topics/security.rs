@@ -1,9 +1,10 @@
 //! What guest root can do: looked at from inside, by the probe.
 
 use crate::command::Outcome;
+use crate::guest::{exec, idle, remove};
 use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
-use rustix::fs::inotify;
+use rustix::fs::{CWD, FileType, Mode, inotify, makedev, mknodat};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -20,6 +21,9 @@ pub const TESTS: &[Test] = &[
     test!(resource_use_is_bounded).bases(&["busybox"]),
     test!(inotify_instances_are_per_guest).bases(&["busybox"]),
     test!(init_exposes_nothing_of_the_host).bases(&["busybox"]),
+    test!(device_nodes_in_the_root_are_dead).bases(&["busybox"]),
+    test!(sys_cannot_be_written).bases(&["busybox"]),
+    test!(a_link_at_a_mountpoint_is_refused).bases(&["busybox"]),
     test!(a_32_bit_guest_has_a_32_bit_machine).bases(&["busybox"]),
 ];
 
@@ -181,4 +185,48 @@ fn init_exposes_nothing_of_the_host(sandbox: &mut Sandbox) {
     let lines: Vec<&str> = outcome.stdout.lines().map(str::trim_end).collect();
     assert_eq!(lines, ["init", "init"], "{outcome}");
     assert_eq!(outcome.stderr.matches("denied").count(), 15, "{outcome}");
+}
+
+/// A device node that somehow came into the private layer (a restored backup, an older import)
+/// opens no device of the host. Even /dev/null, which would do no harm, shows it.
+fn device_nodes_in_the_root_are_dead(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    let node = sandbox.root().join("guests/box/disk/upper/null");
+    mknodat(CWD, &node, FileType::CharacterDevice, Mode::from_raw_mode(0o666), makedev(1, 3))
+        .expect("a device node");
+    rustix::fs::chmod(&node, Mode::from_raw_mode(0o666)).expect("its mode");
+    sandbox.holm(&["start", "box"]).ok();
+    let listed = exec(sandbox, "box", "ls -l /null").ok().stdout;
+    assert!(listed.starts_with("crw-rw-rw-"), "the guest sees it: {listed}");
+    let opened = exec(sandbox, "box", "echo > /null");
+    assert!(!opened.status.success() && opened.stderr.contains("Permission denied"), "{opened}");
+    remove(sandbox, "box");
+}
+
+/// A guest that could choose where its /proc goes could uncover what is masked.
+fn a_link_at_a_mountpoint_is_refused(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    for name in ["proc", "dev", "run", "sys"] {
+        let place = sandbox.root().join("guests/box/disk/upper").join(name);
+        let _ = std::fs::remove_dir(&place);
+        std::os::unix::fs::symlink("/etc", &place).expect("a link in the private layer");
+        let what = format!("/{name}");
+        sandbox.holm(&["start", "box"]).refused(&[&what, "it is a symbolic link"]);
+        std::fs::remove_file(&place).expect("the link goes");
+    }
+    sandbox.holm(&["start", "box"]).ok();
+    remove(sandbox, "box");
+}
+
+/// Guest root owns the files of its own interfaces below /sys: nothing but the read-only mount
+/// keeps it from writing them. A distribution's init takes a writable /sys for a whole machine.
+fn sys_cannot_be_written(sandbox: &mut Sandbox) {
+    let script = "ls -ln /sys/class/net/lo/ifalias; echo x > /sys/class/net/lo/ifalias";
+    for settings in [&["--net", "none"][..], &["--net", "private"]] {
+        let run = ["run", "--base", "busybox"];
+        let written = sandbox.holm(&[&run, settings, &["--", "/bin/sh", "-c", script]].concat());
+        assert!(written.stdout.starts_with("-rw-r--r--    1 0 "), "its own file: {written}");
+        assert_eq!(written.code(), 1, "{written}");
+        assert!(written.stderr.contains("Read-only file system"), "{written}");
+    }
 }

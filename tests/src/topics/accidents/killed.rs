@@ -4,10 +4,10 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::guest::{exec, idle, pid, status};
-use crate::process::Stopped;
+use crate::process::{Stopped, has_ended};
 use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
 use crate::traces::{settled, traces, wait_until_as_before};
@@ -18,6 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(a_killed_start_continues_in_the_monitor).bases(&["busybox"]),
     test!(run_killed_at_each_step).bases(&["busybox"]),
     test!(create_killed).bases(&["busybox"]),
+    test!(a_guest_dies_with_its_run).bases(&["busybox"]),
     test!(a_release_build_injects_no_faults).bases(&["busybox"]),
     test!(a_stop_that_was_killed_lapses).bases(&["busybox"]),
     test!(ids_of_another_guest_are_not_released).bases(&["busybox"]),
@@ -159,6 +160,36 @@ fn run_killed_at_each_step(sandbox: &mut Sandbox) {
         sandbox.holm(&["ls"]).ok();
     });
     sandbox.holm(&["run", "--base", "busybox", "--", "true"]).ok();
+}
+
+/// The kernel ends the guest of a killed `holm run`: no other command does, for none is called.
+fn a_guest_dies_with_its_run(sandbox: &mut Sandbox) {
+    for output in [Stdio::null, Stdio::inherit] {
+        let mut command = sandbox.command();
+        command.args([
+            "run",
+            "--name=box",
+            "--base",
+            "busybox",
+            "--net",
+            "none",
+            "--",
+            "sleep",
+            "1000",
+        ]);
+        let mut run = command.stdin(Stdio::null()).stdout(output()).spawn().expect("holm runs");
+        let init = sandbox.wait_for("the guest runs its command", || {
+            let listed = sandbox.holm(&["ls", "--json"]).ok().json();
+            let init = listed[0]["init_pid"].as_i64().and_then(|pid| i32::try_from(pid).ok())?;
+            let children = format!("/proc/{init}/task/{init}/children");
+            let started = std::fs::read_to_string(children).is_ok_and(|list| !list.is_empty());
+            Pid::from_raw(init).filter(|_| started)
+        });
+        run.kill().expect("it runs");
+        run.wait().expect("our child");
+        sandbox.wait_for("init ends", || has_ended(init).then_some(()));
+        sandbox.holm(&["ls"]).ok();
+    }
 }
 
 /// `holm create` killed at random: the guest is there whole, or not at all.

@@ -11,6 +11,7 @@ pub const TESTS: &[Test] = &[
     test!(invalid_settings_while_the_guest_runs).bases(&["busybox"]),
     test!(an_edit_that_was_killed_is_tidied_up).bases(&["busybox"]),
     test!(a_clock_that_jumped).bases(&["busybox"]),
+    test!(files_are_replaced_whole).bases(&["busybox"]),
 ];
 
 /// An unknown key is wrong usage on the command line, and has a line number in a file.
@@ -132,6 +133,40 @@ fn a_clock_that_jumped(sandbox: &mut Sandbox) {
         sandbox.holm(&["status", "box"]).ok();
         sandbox.holm(&["start", "box"]).ok();
         sandbox.holm(&["stop", "box"]).ok();
+    }
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// Whoever has a file of a guest open when a command changes it, reads the old text to its end:
+/// files are replaced, never written in place.
+fn files_are_replaced_whole(sandbox: &mut Sandbox) {
+    use std::io::Read;
+    use std::os::unix::fs::MetadataExt;
+    let run_once = |sandbox: &Sandbox| {
+        sandbox.holm(&["start", "box"]).ok();
+        sandbox.holm(&["stop", "box"]).ok();
+    };
+    idle(sandbox, "create", "box");
+    run_once(sandbox);
+    let directory = sandbox.root().join("guests/box");
+    let changes: [(&str, &dyn Fn(&Sandbox)); 3] = [
+        ("guest.toml", &|sandbox| drop(sandbox.holm(&["set", "box", "memory.limit=64M"]).ok())),
+        ("guest.toml", &|sandbox| drop(sandbox.holm(&["unset", "box", "memory.limit"]).ok())),
+        ("last", &run_once),
+    ];
+    for (name, change) in changes {
+        let path = directory.join(name);
+        let before = std::fs::read_to_string(&path).expect("the file");
+        let mut open = std::fs::File::open(&path).expect("the file");
+        change(sandbox);
+        let after = std::fs::read_to_string(&path).expect("the file");
+        assert_ne!(after, before, "{name} was changed");
+        let mut read = String::new();
+        open.read_to_string(&mut read).expect("the old file");
+        assert_eq!(read, before, "{name}: the old file is whole");
+        let inode = |data: std::fs::Metadata| data.ino();
+        let new = std::fs::metadata(&path).map(inode).expect("the new file");
+        assert_ne!(new, open.metadata().map(inode).expect("the old file"), "{name}");
     }
     sandbox.holm(&["rm", "box"]).ok();
 }

@@ -7,15 +7,23 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::guest::{exec, idle, pid, status};
 use crate::process::{Stopped, is_stopped};
 use crate::sandbox::Sandbox;
+use crate::source::program;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[test!(during_a_start).bases(&["busybox"])];
 
-/// The monitor executes the program at the path of the `holm` that started the guest.
+/// The monitor executes the program that is at the path of the `holm` that started the guest by
+/// then: the new one, which is told from the old by the calls that it writes down.
 fn during_a_start(sandbox: &mut Sandbox) {
     let (path, new) = (sandbox.root().join("holm"), sandbox.root().join("holm.new"));
     std::fs::copy(&sandbox.options.faulty, &path).expect("a copy");
-    std::fs::copy(&sandbox.options.faulty, &new).expect("a copy");
+    let calls = sandbox.root().join("calls");
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >>'{}'\nexec '{}' \"$@\"\n",
+        calls.display(),
+        sandbox.options.faulty.display(),
+    );
+    program(&new, script);
     idle(sandbox, "create", "box");
     let mut command = Command::new(&path);
     command.args(["start", "box"]).env("HOLM_ROOT", sandbox.root()).env("HOLM_STOP_AT", "record");
@@ -35,5 +43,7 @@ fn during_a_start(sandbox: &mut Sandbox) {
         let now = status(sandbox, "box");
         (now["state"] == "ready" && pid(&now, "init_pid") != first).then_some(())
     });
+    let calls = std::fs::read_to_string(calls).expect("the new program was executed");
+    assert!(calls.starts_with("monitor-ended"), "{calls}");
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }

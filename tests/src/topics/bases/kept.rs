@@ -18,6 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(tars),
     test!(tar_on_standard_input),
     test!(holes_in_every_kind_of_tar),
+    test!(zeros_take_no_space),
     test!(a_file_above_4_gib),
     test!(mountpoints_are_empty),
     test!(busybox),
@@ -149,6 +150,30 @@ fn holes_in_every_kind_of_tar(sandbox: &mut Sandbox) {
         .map(|o| fs::metadata(o).unwrap().blocks() * 512)
         .sum();
     assert!(used < 1 << 20, "{used} bytes for the same few pieces");
+}
+
+/// Zeros that the source stores, as a disk image copied without care: they become holes.
+fn zeros_take_no_space(sandbox: &mut Sandbox) {
+    let dir = work(sandbox);
+    let source = dir.join("tree");
+    fs::create_dir(&source).unwrap();
+    // Not at the border of a block, nor of the importer's buffer.
+    let bytes = [&[b'x'; 5000][..], &vec![0; 7_000_001], &[b'y'; 3], &vec![0; 300_000]].concat();
+    fs::write(source.join("dense"), &bytes).unwrap();
+    let stored = fs::metadata(source.join("dense")).unwrap().blocks() * 512;
+    assert!(stored >= 7_000_000, "the source has no holes: {stored} bytes");
+    let tar = dir.join("tree.tar");
+    let (from, to) = (source.to_str().unwrap(), tar.to_str().unwrap());
+    tool(sandbox, "tar", &["--create", "--file", to, "-C", from, "."]);
+    for (name, given) in [("directory", from), ("tar", to)] {
+        sandbox.holm(&["base", "import", name, given]).ok();
+        let kept = view::with(sandbox.root(), name, |tree| fs::read(tree.join("dense")).unwrap());
+        assert!(kept == bytes, "{name}: other bytes");
+        let [object] = super::objects(sandbox.root()).try_into().unwrap();
+        let used = fs::metadata(object).unwrap().blocks() * 512;
+        assert!(used <= 64 << 10, "{name}: {used} bytes");
+        sandbox.holm(&["base", "rm", name]).ok();
+    }
 }
 
 fn a_file_above_4_gib(sandbox: &mut Sandbox) {

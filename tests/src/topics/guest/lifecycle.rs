@@ -1,10 +1,12 @@
 //! The life of a guest: create, start, use, stop, remove.
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::command;
 use crate::guest::{ended, exec, launch_idle, pid, remove, status};
 use crate::host::Snapshot;
+use crate::process::{is_stopped, kill};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 use std::io::{BufRead, BufReader};
@@ -285,23 +287,49 @@ fn several_start_and_stop_at_once(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "--all"]).ok();
 }
 
+/// Each number's guests are started at once, after those of lower numbers are up: seen with starts
+/// that stop half way.
 fn autostart_follows_the_order(sandbox: &mut Sandbox) {
-    for (name, autostart) in [("last", "9"), ("first", "2"), ("off", "false"), ("broken", "5")] {
+    // By their names they would be started in another order.
+    let places = [("a-last", "9"), ("broken", "5"), ("off", "false"), ("y", "2"), ("z", "2")];
+    for (name, autostart) in places {
         let key = format!("autostart={autostart}");
         let args = ["create", name, "--base", "busybox", "--net", "none", "--set", &key, "--"];
         sandbox.holm(&[&args[..], &["sleep", "100000"]].concat()).ok();
     }
     std::fs::write(sandbox.root().join("guests/broken/guest.toml"), "nonsense").unwrap();
-    let outcome = sandbox.holm(&["start", "--autostart", "--json"]);
-    assert_eq!(outcome.code(), 125, "one cannot be started\n{outcome}");
-    let at = |text: &str| outcome.stdout.find(text).unwrap_or(usize::MAX);
-    assert!(at("first") < at("last") && at("last") != usize::MAX, "{outcome}");
+    let mut start = sandbox.command_with_fault("HOLM_STOP_AT", "root");
+    start.args(["start", "--autostart", "--json"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let start = start.spawn().expect("holm runs");
+    let stopped = |name: &str| {
+        sandbox.wait_for("the start stops half way", || {
+            let launcher = status(sandbox, name)["monitor_pid"].as_i64()?;
+            let launcher = Pid::from_raw(i32::try_from(launcher).ok()?)?;
+            is_stopped(launcher.as_raw_nonzero().get().unsigned_abs()).then_some(launcher)
+        })
+    };
+    let state = |name: &str| status(sandbox, name)["state"].as_str().map(str::to_owned);
+    let first = ["y", "z"].map(stopped);
+    assert_eq!(state("a-last").as_deref(), Some("stopped"), "its turn has not come");
+    kill(first[0], Signal::CONT);
+    sandbox.wait_for("the first is up", || (state("y")? == "ready").then_some(()));
+    assert_eq!(state("a-last").as_deref(), Some("stopped"), "one of the first is not up");
+    kill(first[1], Signal::CONT);
+    let last = stopped("a-last");
+    assert_eq!(state("z").as_deref(), Some("ready"), "before the last began");
+    kill(last, Signal::CONT);
+    let outcome = start.wait_with_output().expect("our child");
+    let printed = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    assert_eq!(outcome.status.code(), Some(125), "one cannot be started\n{printed}");
+    let printed: Value = serde_json::from_str(&printed).expect("JSON");
+    let names: Vec<&str> =
+        printed.as_array().expect("a list").iter().filter_map(|it| it["name"].as_str()).collect();
+    assert_eq!(names, ["broken", "y", "z", "a-last"], "{printed}");
     let running = sandbox.holm(&["ls", "--running", "--quiet"]).ok();
-    assert_eq!(running.stdout, "first\nlast\n", "{running}");
+    assert_eq!(running.stdout, "a-last\ny\nz\n", "{running}");
     sandbox.holm(&["rm", "broken"]).ok();
     sandbox.holm(&["start", "--autostart"]).ok();
-    sandbox.holm(&["stop", "first", "last"]).ok();
-    sandbox.holm(&["rm", "--all"]).ok();
+    sandbox.holm(&["rm", "--force", "--all"]).ok();
 }
 
 fn inherits_nothing_from_its_starter(sandbox: &mut Sandbox) {

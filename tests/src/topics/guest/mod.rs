@@ -2,6 +2,7 @@
 
 mod clock;
 mod commands;
+mod identity;
 mod lifecycle;
 mod limits;
 mod mistakes;
@@ -29,6 +30,7 @@ pub fn tests() -> Vec<Test> {
         rights::TESTS,
         restart::TESTS,
         clock::TESTS,
+        identity::TESTS,
     ]
     .concat()
 }

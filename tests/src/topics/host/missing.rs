@@ -11,6 +11,7 @@ use crate::traces::changes_nothing;
 pub const TESTS: &[Test] = &[
     test!(not_root).bases(&["busybox"]),
     test!(a_missing_requirement_is_named).bases(&["busybox"]),
+    test!(a_start_that_fails_names_what_the_host_lacks).bases(&["busybox"]),
     test!(users_of_the_host_see_no_guests),
 ];
 
@@ -59,6 +60,36 @@ fn a_missing_requirement_is_named(sandbox: &mut Sandbox) {
     let mut without = sandbox.command_with_fault("HOLM_PROBE_NO", "criu,reflink");
     sandbox.run(without.args(["start", "box"])).ok();
     sandbox.holm(&["kill", "box"]).ok();
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// A kernel without EROFS is found out by a call that fails in the middle of a start. The error is
+/// the requirement with its remedy, not the call; for programs too.
+fn a_start_that_fails_names_what_the_host_lacks(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    let starts = [vec!["start", "box"], [&["run"][..], &IDLE].concat()];
+    changes_nothing(sandbox, |sandbox| {
+        for (at, args) in starts.iter().enumerate() {
+            let without = |extra: &[&str]| {
+                let holm = sandbox.command();
+                let mut strace = Command::new("strace");
+                strace.args(["-f", "-q", "-o", "/dev/null", "-e", "trace=fsopen"]);
+                strace.args(["-e", "inject=fsopen:error=ENODEV", "--"]);
+                strace.arg(holm.get_program()).args(&args[..1]).args(extra).args(&args[1..]);
+                strace.envs(holm.get_envs().filter_map(|(name, value)| Some((name, value?))));
+                sandbox.run(&mut strace)
+            };
+            without(&[]).refused(&["this host lacks erofs", "modprobe erofs"]);
+            if at == 0 {
+                let error = &without(&["--json"]).json()["error"];
+                assert_eq!(error["code"], "requirement-missing", "{error}");
+                assert_eq!(error["object"], "erofs", "{error}");
+                for key in ["reason", "remedy"] {
+                    assert!(error[key].as_str().is_some_and(|text| text.len() > 10), "{error}");
+                }
+            }
+        }
+    });
     sandbox.holm(&["rm", "box"]).ok();
 }
 

@@ -1,5 +1,7 @@
 //! What a monitor costs, and that no guest can block it.
 
+use rustix::fs::{SealFlags, fcntl_get_seals};
+
 use super::{end, launch, logs};
 use crate::guest::{pid, status};
 use crate::sandbox::Sandbox;
@@ -8,6 +10,7 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(monitors_are_small).bases(&["busybox"]),
     test!(no_message_blocks_a_monitor).bases(&["busybox"]),
+    test!(nobody_can_write_a_monitors_program).bases(&["busybox"]),
 ];
 
 fn monitors_are_small(sandbox: &mut Sandbox) {
@@ -42,4 +45,16 @@ fn no_message_blocks_a_monitor(sandbox: &mut Sandbox) {
     let expected = |answer| [[answer; 4].as_slice(), &["the end"]].concat();
     assert!(answers == expected("sent") || answers == expected("refused"), "{logs}");
     sandbox.holm(&["rm", "g"]).ok();
+}
+
+/// All monitors execute one program in memory, as the host's root: who could write it would be root
+/// there (CVE-2019-5736).
+fn nobody_can_write_a_monitors_program(sandbox: &mut Sandbox) {
+    launch(sandbox, &[], "sleep 1000");
+    let monitor = pid(&status(sandbox, "g"), "monitor_pid");
+    let program = std::fs::File::open(format!("/proc/{monitor}/exe")).expect("its program");
+    let seals = fcntl_get_seals(&program).expect("a file in memory");
+    let wanted = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+    assert!(seals.contains(wanted), "{seals:?}");
+    sandbox.holm(&["kill", "g"]).ok();
 }

@@ -11,6 +11,7 @@ pub const TESTS: &[Test] = &[
     test!(a_wiped_run_directory_loses_no_guest).bases(&["busybox"]),
     test!(a_wiped_run_directory_keeps_instance_numbers).bases(&["busybox"]),
     test!(a_guest_with_an_unreadable_run_record_can_be_killed).bases(&["busybox"]),
+    test!(a_look_that_fails_ends_no_guest).bases(&["busybox"]),
 ];
 
 fn a_wiped_run_directory_loses_no_guest(sandbox: &mut Sandbox) {
@@ -72,4 +73,27 @@ fn a_guest_with_an_unreadable_run_record_can_be_killed(sandbox: &mut Sandbox) {
     sandbox.holm(&["start", "odd"]).ok();
     remove(sandbox, "odd");
     remove(sandbox, "box");
+}
+
+/// A host that has run out of memory or descriptors cannot tell whether init or the monitor runs.
+/// That is an error, never their absence: a guest taken for dead would be ended.
+fn a_look_that_fails_ends_no_guest(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "g", &[]);
+    let before = pid(&status(sandbox, "g"), "init_pid");
+    for errno in ["ENOMEM", "EMFILE"] {
+        let inject = format!("inject=pidfd_open:error={errno}");
+        for args in [&["ls"][..], &["status", "g"], &["set", "g", "protect=false"], &["start", "g"]]
+        {
+            let holm = sandbox.command();
+            let mut strace = std::process::Command::new("strace");
+            strace.args(["-q", "-o", "/dev/null", "-e", "trace=pidfd_open", "-e", &inject, "--"]);
+            strace.arg(holm.get_program()).args(args);
+            strace.envs(holm.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            let outcome = sandbox.run(&mut strace);
+            let now = status(sandbox, "g");
+            assert_ne!(now["state"], "stopped", "{errno}: {outcome}");
+            assert_eq!(pid(&now, "init_pid"), before, "{errno}: {outcome}");
+        }
+    }
+    sandbox.holm(&["rm", "--force", "g"]).ok();
 }

@@ -2,6 +2,9 @@
 
 use holm::config::{Net, Proto};
 use holm::net;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketType, ipproto, recv, sendto, socket, sockopt,
+};
 
 use super::topology::{PATIENCE, SILENCE, TestNetns, Topology};
 use super::{TCP_80, published};
@@ -17,6 +20,8 @@ pub const TESTS: &[Test] = &[
     test!(loopback_services_of_the_host_stay_private),
     test!(a_loopback_resolver_of_the_host_is_reached),
     test!(unsolicited_packets_from_outside_are_dropped),
+    test!(guests_play_no_router_for_the_host),
+    test!(guests_requests_for_addresses_reach_no_server_of_the_host),
 ];
 
 fn a_guest_reaches_its_host_others_and_outside(_: &mut Sandbox) {
@@ -205,4 +210,66 @@ fn unsolicited_packets_from_outside_are_dropped(_: &mut Sandbox) {
         "and not hidden behind the host's"
     );
     drop(echo);
+}
+
+/// Messages that would change the host's routes, which some hosts believe: router advertisements
+/// and redirects. Each is followed by a harmless one, after which nothing can come any more.
+fn guests_play_no_router_for_the_host(_: &mut Sandbox) {
+    const HARMLESS_4: u8 = 253;
+    const HARMLESS_6: u8 = 200;
+    let topology = Topology::new();
+    let guest = topology.guest(1, 1, &Net::default());
+    for (family, protocol, to, kinds) in [
+        (AddressFamily::INET, ipproto::ICMP, "192.0.2.2:0", [5, HARMLESS_4].as_slice()),
+        (AddressFamily::INET6, ipproto::ICMPV6, "[2001:db8::2]:0", &[134, 137, HARMLESS_6]),
+    ] {
+        let raw = || socket(family, SocketType::RAW, Some(protocol)).expect("a raw socket");
+        let heard = topology.host.with(raw);
+        sockopt::set_socket_timeout(&heard, sockopt::Timeout::Recv, Some(PATIENCE)).unwrap();
+        let to: std::net::SocketAddr = to.parse().unwrap();
+        guest.netns.with(|| {
+            let sender = raw();
+            for &kind in kinds {
+                // The checksum of the rest, zeros: the kernel computes that of ICMPv6 itself.
+                let mut message = [0_u8; 40];
+                message[0] = kind;
+                message[2] = !kind;
+                message[3] = 0xff;
+                sendto(&sender, &message, SendFlags::empty(), &to).unwrap();
+            }
+        });
+        let harmless = *kinds.last().unwrap();
+        let mut seen = Vec::new();
+        while seen.last() != Some(&harmless) {
+            let mut packet = [0_u8; 256];
+            let (length, _) = recv(&heard, &mut packet, RecvFlags::empty()).expect("the last one");
+            // IPv4's raw sockets show the header too.
+            let at = if family == AddressFamily::INET { 20 } else { 0 };
+            let kind = packet[..length][at];
+            // What the kernels say to each other is none of this test's.
+            if kinds.contains(&kind) {
+                seen.push(kind);
+            }
+        }
+        assert_eq!(seen, [harmless], "of {kinds:?}");
+    }
+}
+
+/// A DHCP server of the host, for its own network, hands out nothing to guests.
+fn guests_requests_for_addresses_reach_no_server_of_the_host(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let guest = topology.guest(1, 1, &Net::default());
+    let bind = |address: &str| topology.host.with(|| std::net::UdpSocket::bind(address).unwrap());
+    let (server, other) = (bind("0.0.0.0:67"), bind("0.0.0.0:6767"));
+    server.set_nonblocking(true).unwrap();
+    other.set_read_timeout(Some(PATIENCE)).unwrap();
+    guest.netns.with(|| {
+        let client = std::net::UdpSocket::bind("0.0.0.0:68").unwrap();
+        for port in [67, 6767] {
+            client.send_to(b"?", ("192.0.2.2", port)).unwrap();
+        }
+    });
+    other.recv_from(&mut [0; 8]).expect("the second, after which the first does not come");
+    let error = server.recv_from(&mut [0; 8]).expect_err("a guest's request reached the server");
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
 }
