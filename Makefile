@@ -61,6 +61,18 @@ test-vm: integration
 walk:
 	$(MAKE) --no-print-directory test-host ARGS='--slow walk'
 
+## mutate: each safeguard is switched off, and a test must notice (ARGS: names; takes hours)
+.PHONY: mutate
+mutate: integration
+	$(SUDO) $(TESTS) --prepare --holm $(HOLM) --import $(IMPORT)
+	$(SUDO) scripts/mutate $(ARGS)
+
+## power: the power of a machine is cut in the middle of commands (ARGS: how often; 50)
+.PHONY: power
+power: build
+	scripts/deps vm
+	$(SUDO) tests/vm/power $(or $(ARGS),50) $(HOLM) $(IMPORT)
+
 ## lint: formatting, clippy, dependencies and their licences, what the code and the documents keep to
 .PHONY: lint
 lint:
