@@ -170,9 +170,9 @@ impl Service {
     /// Adds how it ended, if it has, and how often it was started again. What does not fit is left
     /// out as a whole.
     fn describe(&self, text: &mut Text<'_>) {
-        let name = self.name.to_bytes();
         // The longest of what follows, without the name.
         const LONGEST: usize = 80;
+        let name = self.name.to_bytes();
         let Some(last) = self.last.filter(|_| text.len() + name.len() + LONGEST < STATUS_MAX)
         else {
             return;

@@ -132,12 +132,13 @@ fn create(root: &Path) -> Result<PathBuf> {
 /// /etc/shadow, is an object that has no mode of its own to protect it. Returns whether the root was
 /// open to them.
 fn close(root: &Path) -> Result<bool> {
+    const OTHERS: u32 = 0o077;
     let found = fs::metadata(root).map_err(|error| Error::io("look at", root, error))?;
     if found.uid() != 0 {
         return Err(Error::NotOwned { root: root.to_owned(), uid: found.uid() });
     }
     let mode = found.mode() & 0o777;
-    if mode & 0o077 == 0 {
+    if mode & OTHERS == 0 {
         return Ok(false);
     }
     fs::set_permissions(root, Permissions::from_mode(0o700)).map_err(|source| Error::Open {

@@ -91,11 +91,8 @@ fn fill(dev: &OwnedFd, devices: &[PathBuf]) -> Result<()> {
 pub fn check_device(device: &Path) -> Result<()> {
     let (_, _, inside) = look_at(device)?;
     let own = NODES.map(|node| node.0).into_iter().chain(LINKS.map(|link| link.0));
-    match own.chain(DIRECTORIES.map(|directory| directory.0)).any(|name| inside == Path::new(name))
-    {
-        true => Err(every_guest_has(device)),
-        false => Ok(()),
-    }
+    let mut own = own.chain(DIRECTORIES.map(|directory| directory.0));
+    if own.any(|name| inside == Path::new(name)) { Err(every_guest_has(device)) } else { Ok(()) }
 }
 
 fn every_guest_has(device: &Path) -> Error {

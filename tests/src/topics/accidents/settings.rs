@@ -137,6 +137,9 @@ fn a_clock_that_jumped(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "box"]).ok();
 }
 
+/// What is done to what a guest needs.
+type Change<'a> = &'a dyn Fn(&Sandbox);
+
 /// Whoever has a file of a guest open when a command changes it, reads the old text to its end:
 /// files are replaced, never written in place.
 fn files_are_replaced_whole(sandbox: &mut Sandbox) {
@@ -149,7 +152,7 @@ fn files_are_replaced_whole(sandbox: &mut Sandbox) {
     idle(sandbox, "create", "box");
     run_once(sandbox);
     let directory = sandbox.root().join("guests/box");
-    let changes: [(&str, &dyn Fn(&Sandbox)); 3] = [
+    let changes: [(&str, Change); 3] = [
         ("guest.toml", &|sandbox| drop(sandbox.holm(&["set", "box", "memory.limit=64M"]).ok())),
         ("guest.toml", &|sandbox| drop(sandbox.holm(&["unset", "box", "memory.limit"]).ok())),
         ("last", &run_once),
