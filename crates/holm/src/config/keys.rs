@@ -25,7 +25,7 @@ pub(super) fn is_group(name: &str) -> bool {
 }
 
 /// Names that other tools use, and the key that Holm has instead.
-const ALIASES: [(&str, &str); 22] = [
+const ALIASES: [(&str, &str); 25] = [
     ("image", "base"),
     ("memory", "memory.limit"),
     ("memory.max", "memory.limit"),
@@ -47,6 +47,9 @@ const ALIASES: [(&str, &str); 22] = [
     ("volumes", "mounts"),
     ("net", "net.mode"),
     ("dns", "net.dns"),
+    ("host-access", "net.host-access"),
+    ("net.host", "net.host-access"),
+    ("allow-host", "net.host-access"),
     ("cmd", "command"),
 ];
 

@@ -16,7 +16,7 @@ const MODES: [(&str, NetMode); 3] =
 const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
 
 /// All keys, in the order of the documentation.
-pub(super) static KEYS: [Key; 34] = [
+pub(super) static KEYS: [Key; 35] = [
     Key {
         name: "base",
         kind: Kind::Text,
@@ -249,6 +249,15 @@ pub(super) static KEYS: [Key; 34] = [
         help: "it and other guests may reach each other",
         set: |c, i| flag(i).map(|v| c.net.peers = v),
         show: |c, _| vec![c.net.peers.to_string()],
+    },
+    Key {
+        name: "net.host-access",
+        kind: Kind::Bool,
+        default: "false",
+        effect: NextStart,
+        help: "it may reach services of the host, by any address of the host but loopback",
+        set: |c, i| flag(i).map(|v| c.net.host_access = v),
+        show: |c, _| vec![c.net.host_access.to_string()],
     },
     Key {
         name: "net.dns",

@@ -29,7 +29,7 @@ fn defaults_are_the_struct_s() {
     assert_eq!(config, Config { base: "debian13".to_owned(), ..Config::default() });
     assert_eq!(config.init, Init::System);
     assert_eq!(config.net.mode, NetMode::Private);
-    assert!(config.net.peers);
+    assert!(config.net.peers && !config.net.host_access);
     assert_eq!(config.stop.timeout, Duration::from_secs(30));
 }
 
@@ -70,6 +70,7 @@ fn every_key_is_read() {
         address = ["10.97.0.9", "fd00:686f:6c6d:1::9"]
         publish = ["8080:80", "127.0.0.1:53:5353/udp"]
         peers = false
+        host-access = true
         dns = ["192.0.2.1"]
         [services.zed]
         command = ["/bin/z"]
@@ -86,6 +87,7 @@ fn every_key_is_read() {
     );
     assert_eq!(config.memory.swap, Some(0));
     assert_eq!(config.net.publish.len(), 2);
+    assert!(!config.net.peers && config.net.host_access);
     assert_eq!(config.net.publish[1].proto, Proto::Udp);
     assert_eq!(config.mounts.iter().map(|m| m.read_only).collect::<Vec<_>>(), [true, false, false]);
     assert_eq!(config.rlimits["core"].soft, Rlimit::UNLIMITED);

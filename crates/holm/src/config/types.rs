@@ -167,6 +167,8 @@ pub struct Net {
     pub publish: Vec<Publish>,
     /// Other guests may reach this guest, and it them.
     pub peers: bool,
+    /// It may open connections to services of the host.
+    pub host_access: bool,
     /// Name servers; empty means the host's.
     pub dns: Vec<IpAddr>,
 }
@@ -178,6 +180,7 @@ impl Default for Net {
             address: Vec::new(),
             publish: Vec::new(),
             peers: true,
+            host_access: false,
             dns: Vec::new(),
         }
     }

@@ -16,6 +16,10 @@ pub const ADDRESS_MAX: u32 = 1023;
 pub(super) const GROUP_PEERS: u32 = 0x686f;
 /// The group of guests that neither reach nor are reached by other guests.
 pub(super) const GROUP_ISOLATED: u32 = 0x6861;
+/// As [`GROUP_PEERS`], and they reach services of the host.
+pub(super) const GROUP_PEERS_AND_HOST: u32 = 0x6870;
+/// As [`GROUP_ISOLATED`], and they reach services of the host.
+pub(super) const GROUP_ISOLATED_AND_HOST: u32 = 0x6862;
 
 /// Name of the host's end of a guest's veth pair.
 pub(super) fn host_interface(instance: u8, context: u32) -> String {
@@ -48,6 +52,11 @@ pub fn context_of(instance: u8, address: IpAddr) -> Option<u32> {
 impl Network {
     /// The group of the guest's interface.
     pub(super) fn group(&self) -> u32 {
-        if self.peers { GROUP_PEERS } else { GROUP_ISOLATED }
+        match (self.peers, self.host_access) {
+            (true, false) => GROUP_PEERS,
+            (false, false) => GROUP_ISOLATED,
+            (true, true) => GROUP_PEERS_AND_HOST,
+            (false, true) => GROUP_ISOLATED_AND_HOST,
+        }
     }
 }

@@ -53,6 +53,15 @@ fn is_link_local(ip: IpAddr) -> bool {
     }
 }
 
+/// The host's resolver, as the ruleset has to know it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Resolver {
+    /// The name servers of guests without `net.dns`, which may be addresses of the host.
+    pub servers: Vec<IpAddr>,
+    /// The host's loopback resolver, if guests' queries have to be translated to it.
+    pub loopback: Option<Ipv4Addr>,
+}
+
 fn current() -> (Vec<IpAddr>, Option<Ipv4Addr>) {
     let host = read("/etc/resolv.conf");
     let plain = host.iter().any(|ip| !ip.is_loopback() && !is_link_local(*ip));
@@ -65,9 +74,10 @@ pub fn host_servers() -> Vec<IpAddr> {
     current().0
 }
 
-/// The host's loopback resolver, if guests' queries have to be translated to it.
-pub fn loopback_resolver() -> Option<Ipv4Addr> {
-    current().1
+/// The host's resolver.
+pub fn resolver() -> Resolver {
+    let (servers, loopback) = current();
+    Resolver { servers, loopback }
 }
 
 /// A resolv.conf with these servers.

@@ -29,6 +29,7 @@ pub fn plan_addresses(instance: u8, context: u32, net: &Net) -> Result<Network, 
         mtu: MTU_DEFAULT,
         publish: Vec::new(),
         peers: net.peers,
+        host_access: net.host_access,
         dns: Vec::new(),
     };
     for address in &net.address {

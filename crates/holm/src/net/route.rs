@@ -79,8 +79,8 @@ pub fn add_route(
 
 /// Adds a permanent neighbour entry: which Ethernet address an address on the link has.
 ///
-/// The kernel's neighbour table is the whole machine's, and a guest can fill it from its own network
-/// namespace. A full table refuses new entries, except permanent ones.
+/// The kernel's neighbour table is the whole machine's, and a guest can fill it from its own
+/// network namespace. A full table refuses new entries, except permanent ones.
 pub fn add_neighbour(
     batch: &mut Batch,
     request: Request,

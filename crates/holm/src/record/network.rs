@@ -32,6 +32,9 @@ pub struct Network {
     pub publish: Vec<Publish>,
     /// Whether other guests and this one may reach each other.
     pub peers: bool,
+    /// Whether the guest may reach services of the host.
+    #[serde(default)]
+    pub host_access: bool,
     /// The guest's name servers.
     pub dns: Vec<IpAddr>,
 }

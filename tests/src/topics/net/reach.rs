@@ -14,11 +14,14 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(a_guest_reaches_its_host_others_and_outside),
     test!(guests_without_peers_are_isolated),
+    test!(guests_without_peers_may_reach_the_host),
     test!(other_instances_are_other_guests),
     test!(guests_cannot_spoof_addresses),
     test!(two_guests_at_one_address_are_refused),
     test!(loopback_services_of_the_host_stay_private),
     test!(a_loopback_resolver_of_the_host_is_reached),
+    test!(services_of_the_host_need_a_key),
+    test!(a_name_server_at_the_hosts_address_is_reached),
     test!(unsolicited_packets_from_outside_are_dropped),
     test!(guests_play_no_router_for_the_host),
     test!(guests_requests_for_addresses_reach_no_server_of_the_host),
@@ -26,7 +29,8 @@ pub const TESTS: &[Test] = &[
 
 fn a_guest_reaches_its_host_others_and_outside(_: &mut Sandbox) {
     let topology = Topology::new();
-    let (one, two) = (topology.guest(1, 1, &Net::default()), topology.guest(1, 2, &Net::default()));
+    let with_host = Net { host_access: true, ..Net::default() };
+    let (one, two) = (topology.guest(1, 1, &with_host), topology.guest(1, 2, &Net::default()));
     let _servers = [
         topology.host.serve_tcp("[::]:7000"),
         topology.outside.serve_tcp("[::]:7000"),
@@ -107,8 +111,8 @@ fn other_instances_are_other_guests(_: &mut Sandbox) {
 
 fn guests_cannot_spoof_addresses(_: &mut Sandbox) {
     let topology = Topology::new();
-    let (honest, liar) =
-        (topology.guest(1, 1, &Net::default()), topology.guest(1, 2, &Net::default()));
+    let with_host = Net { host_access: true, ..Net::default() };
+    let (honest, liar) = (topology.guest(1, 1, &Net::default()), topology.guest(1, 2, &with_host));
     let socket = topology.host.with(|| std::net::UdpSocket::bind("[::]:7000").unwrap());
     socket.set_read_timeout(Some(SILENCE)).unwrap();
     let send = |from: &str, to: &str| {
@@ -185,6 +189,76 @@ fn a_loopback_resolver_of_the_host_is_reached(sandbox: &mut Sandbox) {
     let local = Some("127.0.0.1".parse().unwrap());
     assert_eq!(guest.netns.ask_udp("169.254.1.1:53", PATIENCE), local);
     assert_eq!(guest.netns.reaches("169.254.1.1:53"), local);
+}
+
+/// By default a guest opens no connection to the host, at none of its addresses; what the host
+/// opens, published ports and ping go on.
+fn services_of_the_host_need_a_key(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let with_host = Net { host_access: true, ..Net::default() };
+    let (guest, trusted) =
+        (topology.guest(1, 1, &published(TCP_80)), topology.guest(1, 2, &with_host));
+    let _servers = [
+        topology.host.serve_tcp("[::]:7000"),
+        topology.host.serve_udp("169.254.1.1:7000"),
+        topology.host.serve_udp("192.0.2.2:7000"),
+        topology.host.serve_udp("[2001:db8::2]:7000"),
+        guest.netns.serve_tcp("[::]:80"),
+    ];
+    let addresses = ["169.254.1.1", "192.0.2.2", "[fe80::1%eth0]", "[2001:db8::2]"]
+        .map(|at| format!("{at}:7000"));
+    for address in &addresses {
+        let to = guest.address_of_host(address);
+        assert!(guest.netns.is_refused(to), "{address} by TCP");
+        assert_eq!(guest.netns.ask_udp_at(to, SILENCE), None, "{address} by UDP");
+        let to = trusted.address_of_host(address);
+        assert!(trusted.netns.ask_tcp_at(to, PATIENCE).is_some(), "{address} with the key");
+        // A UDP server answers from the address that it is bound to, and fe80::1 is on each link.
+        let by_udp = address.contains('%') || trusted.netns.ask_udp_at(to, PATIENCE).is_some();
+        assert!(by_udp, "{address} with the key, by UDP");
+    }
+    assert!(
+        topology.host.reaches(&guest.v4(80)).is_some()
+            && topology.host.reaches(&guest.v6(80)).is_some()
+    );
+    for from in [&guest, &trusted] {
+        assert!(from.netns.reaches("192.0.2.2:8080").is_some(), "a published port");
+        assert!(from.netns.reaches("[2001:db8::2]:8080").is_some(), "a published port, by IPv6");
+    }
+    for address in ["169.254.1.1", "192.0.2.2", "fe80::1%eth0", "2001:db8::2"] {
+        guest.netns.sh(&format!("busybox ping -c 1 -W 60 {address}"));
+    }
+}
+
+fn guests_without_peers_may_reach_the_host(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let net = Net { peers: false, host_access: true, ..Net::default() };
+    let (alone, other) = (topology.guest(1, 1, &net), topology.guest(1, 2, &Net::default()));
+    let _servers = [topology.host.serve_tcp("[::]:7000"), other.netns.serve_tcp("[::]:80")];
+    assert!(alone.netns.reaches("192.0.2.2:7000").is_some());
+    assert!(alone.netns.reaches("[2001:db8::2]:7000").is_some());
+    assert!(alone.netns.is_cut_off_from(&other.v4(80)));
+    assert!(alone.netns.is_cut_off_from(&other.v6(80)));
+}
+
+/// The guests' name servers are the host's, and one of those may run on the host itself.
+fn a_name_server_at_the_hosts_address_is_reached(sandbox: &mut Sandbox) {
+    let topology = Topology::new();
+    let file = sandbox.root().join("resolv.conf");
+    std::fs::write(&file, "nameserver 192.0.2.2\nnameserver 2001:db8::2\n").unwrap();
+    let (guest, text) =
+        topology.guest_of_host_with(&file, "/etc/resolv.conf", 1, 1, &Net::default());
+    assert!(text.ends_with("\nnameserver 192.0.2.2\nnameserver 2001:db8::2\n"), "{text}");
+    let _servers = [
+        topology.host.serve_udp("192.0.2.2:53"),
+        topology.host.serve_udp("[2001:db8::2]:53"),
+        topology.host.serve_tcp("[::]:53"),
+    ];
+    for server in ["192.0.2.2:53", "[2001:db8::2]:53"] {
+        assert!(guest.netns.ask_udp(server, PATIENCE).is_some(), "{server}");
+        assert!(guest.netns.reaches(server).is_some(), "{server} by TCP");
+    }
+    assert!(guest.netns.is_cut_off_from("169.254.1.1:53"), "not at other addresses");
 }
 
 fn unsolicited_packets_from_outside_are_dropped(_: &mut Sandbox) {

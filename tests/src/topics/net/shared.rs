@@ -1,5 +1,5 @@
-//! Tables of the kernel that all network namespaces share, or that the host keeps for its guests: what
-//! one guest does to them must not reach the others.
+//! Tables of the kernel that all network namespaces share, or that the host keeps for its guests:
+//! what one guest does to them must not reach the others.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -87,22 +87,21 @@ fn a_full_neighbour_table_harms_no_other_guest(_: &mut Sandbox) {
           echo 1000 >/proc/sys/net/ipv$f/neigh/va/mcast_solicit
         done");
     small.write();
-    attacker.netns.with(|| {
-        for prefix in ["10.200.1.", "fd22::1:"] {
-            let v4 = prefix.starts_with("10");
-            let socket = UdpSocket::bind(if v4 { "0.0.0.0:0" } else { "[::]:0" }).unwrap();
-            for last in 1..=250u32 {
-                for group in 1..=2 {
-                    let address = if v4 {
-                        format!("10.200.{group}.{last}:9")
-                    } else {
-                        format!("[fd22::{group}:{last}]:9")
-                    };
-                    // An error is what a full table gives.
-                    let _ = socket.send_to(b"?", &address);
-                }
+    let unresolved = attacker.netns.with(|| {
+        let mut sockets = Vec::new();
+        for number in 1..=400u16 {
+            let to = [
+                format!("10.200.{}.{}:9", 1 + number / 200, 1 + number % 200),
+                format!("[fd22::2:{number}]:9"),
+            ];
+            for (from, to) in ["0.0.0.0:0", "[::]:0"].into_iter().zip(to) {
+                let socket = UdpSocket::bind(from).unwrap();
+                // An error is what a full table gives.
+                let _ = socket.send_to(b"?", to);
+                sockets.push(socket);
             }
         }
+        sockets
     });
     let restarted = topology.guest(1, 3, &Net::default());
     let _server = restarted.netns.serve_tcp("[::]:80");
@@ -115,6 +114,7 @@ fn a_full_neighbour_table_harms_no_other_guest(_: &mut Sandbox) {
     ];
     let log = topology.host.sh("dmesg | grep -c 'neighbour: .*table overflow'");
     limits.write();
+    drop(unresolved);
     assert!(reached.iter().all(Option::is_some), "{reached:?}");
     assert_ne!(log.trim(), "0", "the table was full");
 }

@@ -101,7 +101,10 @@ impl TestNetns {
 
     /// What a server of [`TestNetns::serve_tcp`] says, `None` when it cannot be reached.
     pub fn ask_tcp(&self, to: &str, patience: Duration) -> Option<IpAddr> {
-        let to: SocketAddr = to.parse().unwrap();
+        self.ask_tcp_at(to.parse().unwrap(), patience)
+    }
+
+    pub fn ask_tcp_at(&self, to: SocketAddr, patience: Duration) -> Option<IpAddr> {
         self.with(|| {
             let mut stream = TcpStream::connect_timeout(&to, patience).ok()?;
             stream.set_read_timeout(Some(patience)).unwrap();
@@ -112,7 +115,10 @@ impl TestNetns {
     }
 
     pub fn ask_udp(&self, to: &str, patience: Duration) -> Option<IpAddr> {
-        let to: SocketAddr = to.parse().unwrap();
+        self.ask_udp_at(to.parse().unwrap(), patience)
+    }
+
+    pub fn ask_udp_at(&self, to: SocketAddr, patience: Duration) -> Option<IpAddr> {
         let from = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
         self.with(|| {
             let socket = UdpSocket::bind(from).unwrap();
@@ -127,6 +133,14 @@ impl TestNetns {
 
     pub fn reaches(&self, to: &str) -> Option<IpAddr> {
         self.ask_tcp(to, PATIENCE)
+    }
+
+    /// Whether a TCP connection is refused with an answer, not by silence.
+    pub fn is_refused(&self, to: SocketAddr) -> bool {
+        let refused = std::io::ErrorKind::ConnectionRefused;
+        self.with(|| {
+            TcpStream::connect_timeout(&to, PATIENCE).is_err_and(|error| error.kind() == refused)
+        })
     }
 
     pub fn is_cut_off_from(&self, to: &str) -> bool {
@@ -255,6 +269,13 @@ impl Guest {
             ended.store(true, Ordering::Relaxed);
             monitor.join().unwrap()
         })
+    }
+
+    /// An address of the host as this guest's programs use it: `%eth0` becomes the index of eth0.
+    pub fn address_of_host(&self, address: &str) -> SocketAddr {
+        let index = self.netns.sh("ip -o link show dev eth0");
+        let index = index.split(':').next().unwrap().trim();
+        address.replace("%eth0", &format!("%{index}")).parse().unwrap()
     }
 
     pub fn v4(&self, port: u16) -> String {

@@ -189,7 +189,7 @@ base = \"b\"
 cpu = { share = 3, cap = 0.5, set = \"0,2\" }
 memory = { limit = \"3G\", swap = \"1K\", shm = 7, lock = \"8M\" }
 stop = { signal = \"INT\", timeout = \"1500ms\" }
-net = { publish = [\"1:2/udp\", \"[fd00::1]:3:4\"], dns = [\"::2\"], peers = false }
+net = { publish = [\"1:2/udp\", \"[fd00::1]:3:4\"], dns = [\"::2\"], peers = false, host-access = true }
 mounts = [\"/a:/b:ro\"]
 rlimits = { nofile = \"1:2\", stack = \"unlimited\" }
 security.caps = [\"-net_raw\"]

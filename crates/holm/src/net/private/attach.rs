@@ -14,9 +14,9 @@ use crate::record::Network;
 pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
     forwarding::enable()?;
     let socket = netlink::Socket::route().map_err(|refused| Error::attach(network, refused))?;
-    let resolver = dns::loopback_resolver();
+    let resolver = dns::resolver();
     // Only these two need packets between the guest and the host's 127.0.0.0/8; see `ruleset`.
-    let route_localnet = !network.publish.is_empty() || resolver.is_some();
+    let route_localnet = !network.publish.is_empty() || resolver.loopback.is_some();
     let made = match veth::create(&socket, network, netns, route_localnet) {
         // A guest that ended without being detached may have left an interface of the same name
         // and index, which may just be disappearing by itself.
@@ -27,7 +27,7 @@ pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
         made => made,
     };
     made.map_err(|refused| Error::attach(network, refused))
-        .and_then(|()| table::ensure(&socket, network.instance, resolver))
+        .and_then(|()| table::ensure(&socket, network.instance, &resolver))
         .and_then(|()| elements::publish(&socket, network))
         .inspect_err(|_| {
             let _ = link::remove(&socket, &network.host_if);
@@ -93,7 +93,7 @@ pub fn restore_ruleset(instance: u8) -> Result<bool, Error> {
     if table::exists(instance)? {
         return Ok(false);
     }
-    table::ensure(&netlink::Socket::route()?, instance, dns::loopback_resolver())?;
+    table::ensure(&netlink::Socket::route()?, instance, &dns::resolver())?;
     Ok(true)
 }
 

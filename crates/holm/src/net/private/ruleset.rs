@@ -5,31 +5,43 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::net::addresses::{GATEWAY_V4, GROUP_ISOLATED, GROUP_PEERS, host_prefix, subnets};
+use crate::net::addresses::{
+    GATEWAY_V4, GROUP_ISOLATED, GROUP_ISOLATED_AND_HOST, GROUP_PEERS, GROUP_PEERS_AND_HOST,
+    host_prefix, subnets,
+};
+use crate::net::dns::Resolver;
 
 /// The name of an instance's table, of family `inet`.
 pub fn table(instance: u8) -> String {
     format!("holm-{instance}")
 }
 
-/// The rules of an instance. `resolver` is the host's loopback resolver, if guests' queries have to
-/// be translated to it.
-pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
+/// The rules of an instance.
+pub fn ruleset(instance: u8, resolver: &Resolver) -> String {
     let mine = format!("\"{}*\"", host_prefix(instance));
-    let (v4, v6) = subnets(instance);
-    let guests = format!("{{ {GROUP_PEERS}, {GROUP_ISOLATED} }}");
-    let dns = resolver.map_or(String::new(), |resolver| resolver_rule(&mine, resolver));
+    let subnets = subnets(instance);
+    [
+        from_guests(&mine),
+        translation(&mine, subnets, resolver),
+        between_guests(&mine, subnets),
+        to_host(&mine, resolver),
+    ]
+    .concat()
+}
+
+/// All groups of guests' interfaces.
+fn guests() -> String {
+    format!(
+        "{{ {GROUP_PEERS}, {GROUP_ISOLATED}, {GROUP_PEERS_AND_HOST}, {GROUP_ISOLATED_AND_HOST} }}"
+    )
+}
+
+/// What no guest may send.
+fn from_guests(mine: &str) -> String {
     format!(
         r#"
-  map tcp_udp_4 {{ type inet_proto . inet_service : ipv4_addr . inet_service; }}
-  map tcp_udp_4_at {{ type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service; }}
-  map tcp_udp_6 {{ type inet_proto . inet_service : ipv6_addr . inet_service; }}
-  map tcp_udp_6_at {{ type ipv6_addr . inet_proto . inet_service : ipv6_addr . inet_service; }}
-  # Guests that reach their own published ports.
-  set hairpin_4 {{ type ipv4_addr . ipv4_addr; }}
-  set hairpin_6 {{ type ipv6_addr . ipv6_addr; }}
   # Before connection tracking translates replies back, to see the addresses that guests really use.
   chain from_guests {{
     type filter hook prerouting priority raw; policy accept;
@@ -43,6 +55,23 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     icmp type redirect drop
     fib saddr . iif oif missing drop comment "not the guest's own address"
   }}
+"#
+    )
+}
+
+/// Published ports, and the addresses that guests have for others.
+fn translation(mine: &str, (v4, v6): (Ipv4Addr, Ipv6Addr), resolver: &Resolver) -> String {
+    let guests = guests();
+    let dns = resolver.loopback.map_or(String::new(), |to| resolver_rule(mine, to));
+    format!(
+        r#"
+  map tcp_udp_4 {{ type inet_proto . inet_service : ipv4_addr . inet_service; }}
+  map tcp_udp_4_at {{ type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service; }}
+  map tcp_udp_6 {{ type inet_proto . inet_service : ipv6_addr . inet_service; }}
+  map tcp_udp_6_at {{ type ipv6_addr . inet_proto . inet_service : ipv6_addr . inet_service; }}
+  # Guests that reach their own published ports.
+  set hairpin_4 {{ type ipv4_addr . ipv4_addr; }}
+  set hairpin_6 {{ type ipv6_addr . ipv6_addr; }}
   chain published {{
     type nat hook prerouting priority dstnat; policy accept;
     {dns}
@@ -74,10 +103,20 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     ip saddr {v4}/16 masquerade
     ip6 saddr {v6}/64 masquerade
   }}
+"#
+    )
+}
+
+/// Which guests reach each other, and are reached from outside.
+fn between_guests(mine: &str, (v4, v6): (Ipv4Addr, Ipv6Addr)) -> String {
+    let guests = guests();
+    let isolated = format!("{{ {GROUP_ISOLATED}, {GROUP_ISOLATED_AND_HOST} }}");
+    format!(
+        r#"
   chain forward {{
     type filter hook forward priority filter; policy accept;
-    iifname {mine} iifgroup {GROUP_ISOLATED} oifgroup {guests} goto isolated
-    oifname {mine} oifgroup {GROUP_ISOLATED} iifgroup {guests} goto isolated
+    iifname {mine} iifgroup {isolated} oifgroup {guests} goto isolated
+    oifname {mine} oifgroup {isolated} iifgroup {guests} goto isolated
     oifname {mine} iifgroup != {guests} ct state new ct status ! dnat ip daddr {v4}/16 drop
     oifname {mine} iifgroup != {guests} ct state new ct status ! dnat ip6 daddr {v6}/64 drop
   }}
@@ -90,13 +129,48 @@ pub fn ruleset(instance: u8, resolver: Option<Ipv4Addr>) -> String {
     )
 }
 
+/// Which services of the host guests reach.
+fn to_host(mine: &str, resolver: &Resolver) -> String {
+    let with_host = format!("{{ {GROUP_PEERS_AND_HOST}, {GROUP_ISOLATED_AND_HOST} }}");
+    let own_dns = name_servers(resolver);
+    format!(
+        r#"
+  chain to_host {{
+    type filter hook input priority filter; policy accept;
+    iifname {mine} iifgroup != {with_host} goto services_of_host
+  }}
+  chain services_of_host {{
+    ct state established, related accept
+    icmp type echo-request accept
+    icmpv6 type {{ echo-request, nd-neighbor-solicit, nd-neighbor-advert }} accept
+    {own_dns}
+    meta l4proto tcp reject with tcp reset
+    reject with icmpx port-unreachable
+  }}
+"#
+    )
+}
+
+/// What matches queries to a name server.
+const DNS: &str = "meta l4proto { tcp, udp } th dport 53";
+
 /// The rule that translates queries of guests, whose interfaces match `mine`, to the host's
 /// loopback resolver.
 fn resolver_rule(mine: &str, resolver: Ipv4Addr) -> String {
-    format!(
-        "iifname {mine} ip daddr {GATEWAY_V4} meta l4proto {{ tcp, udp }} th dport 53 \
-         dnat ip to {resolver}"
-    )
+    format!("iifname {mine} ip daddr {GATEWAY_V4} {DNS} dnat ip to {resolver}")
+}
+
+/// The rules that accept queries to the name servers that guests get from the host, if those run on
+/// the host itself: the loopback resolver, after translation, or servers at the host's addresses.
+fn name_servers(resolver: &Resolver) -> String {
+    if let Some(loopback) = resolver.loopback {
+        return format!("ip daddr {loopback} ct status dnat {DNS} accept");
+    }
+    let rule = |server: &IpAddr| {
+        let family = if server.is_ipv4() { "ip" } else { "ip6" };
+        format!("{family} daddr {server} {DNS} accept")
+    };
+    resolver.servers.iter().map(rule).collect::<Vec<_>>().join("\n    ")
 }
 
 /// The prefix of the digests of all versions of Holm.
@@ -115,9 +189,19 @@ mod tests {
 
     #[test]
     fn rules_differ_by_instance_and_resolver() {
-        let plain = ruleset(1, None);
-        assert_ne!(digest(&plain), digest(&ruleset(2, None)));
-        assert_ne!(digest(&plain), digest(&ruleset(1, Some(Ipv4Addr::LOCALHOST))));
-        assert!(plain.contains("10.97.0.0/16") && !plain.contains("dnat ip to 127"));
+        let of = |servers: &[&str], loopback: Option<Ipv4Addr>| {
+            let servers = servers.iter().map(|text| text.parse().unwrap()).collect();
+            ruleset(1, &Resolver { servers, loopback })
+        };
+        let plain = of(&[], None);
+        assert_ne!(digest(&plain), digest(&ruleset(2, &Resolver::default())));
+        assert!(plain.contains("10.97.0.0/16") && !plain.contains("dport 53"));
+        let loopback = of(&["169.254.1.1"], Some(Ipv4Addr::LOCALHOST));
+        assert!(loopback.contains("dnat ip to 127.0.0.1"));
+        assert!(loopback.contains("ip daddr 127.0.0.1 ct status dnat"));
+        let servers = of(&["192.0.2.53", "2001:db8::53"], None);
+        for rule in ["ip daddr 192.0.2.53 meta l4proto", "ip6 daddr 2001:db8::53 meta l4proto"] {
+            assert!(servers.contains(rule), "{servers}");
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -11,6 +10,7 @@ use rustix::io::Errno;
 
 use super::elements::{INET, LIST_TABLE, add, wanted};
 use super::ruleset::{DIGEST_PREFIX, digest, ruleset, table};
+use crate::net::dns::Resolver;
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, Socket, find};
 use crate::net::request::Request;
@@ -43,7 +43,7 @@ pub fn exists(instance: u8) -> Result<bool, Error> {
 
 /// Loads the instance's table, with the published ports of all its guests, if it is missing or has
 /// other rules.
-pub fn ensure(route: &Socket, instance: u8, resolver: Option<Ipv4Addr>) -> Result<(), Error> {
+pub fn ensure(route: &Socket, instance: u8, resolver: &Resolver) -> Result<(), Error> {
     let rules = ruleset(instance, resolver);
     let digest = digest(&rules);
     let netfilter = Socket::netfilter()?;
