@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use holm::config::Net;
 
-use super::topology::Topology;
+use super::topology::{SILENCE, Topology};
 use crate::options::Lane;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
+const SLOW: &str = "counting thousands of connections takes an emulated machine minutes";
+
 pub const TESTS: &[Test] = &[
     test!(neighbours_are_permanent),
+    test!(connections_of_a_guest_are_bounded).not_in(Lane::Vm, SLOW),
     test!(a_full_neighbour_table_harms_no_other_guest)
         .not_in(Lane::Host, "it fills the neighbour table of the whole machine"),
 ];
@@ -117,4 +120,48 @@ fn a_full_neighbour_table_harms_no_other_guest(_: &mut Sandbox) {
     drop(unresolved);
     assert!(reached.iter().all(Option::is_some), "{reached:?}");
     assert_ne!(log.trim(), "0", "the table was full");
+}
+
+/// A guest opens more connections than it may have, as UDP packets to many ports outside; the table
+/// is that of the test's own network namespace.
+fn connections_of_a_guest_are_bounded(sandbox: &mut Sandbox) {
+    const BOUND: u32 = 16384;
+    let topology = Topology::new();
+    let (flooding, other) =
+        (topology.guest(1, 1, &Net::default()), topology.guest(1, 2, &Net::default()));
+    let _server = topology.outside.serve_tcp("[::]:80");
+    // It drops them: answers would only make the test slower.
+    topology.outside.sh("nft add table inet t
+        nft 'add chain inet t in { type filter hook prerouting priority raw; }'
+        nft add rule inet t in udp dport 1024-65535 drop");
+    // Or those of the first packets would be gone before the last are sent, beside a load.
+    topology.host.sh("sysctl -qw net.netfilter.nf_conntrack_udp_timeout=3600");
+    let tracked = || {
+        let text = topology.host.sh("cat /proc/sys/net/netfilter/nf_conntrack_count");
+        text.trim().parse::<u32>().unwrap()
+    };
+    let flood = |ports: std::ops::Range<u16>| {
+        flooding.netns.with(|| {
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            for port in ports {
+                // A full queue is no error here: what is tracked is counted below.
+                let _ = socket.send_to(b"?", ("192.0.2.1", port));
+            }
+        });
+    };
+    sandbox.wait_for("the guest has as many connections as it may", || {
+        flood(20000..38000);
+        (tracked() >= BOUND).then_some(())
+    });
+    assert!(flooding.netns.is_cut_off_from("192.0.2.1:80"), "it is refused");
+    flood(38000..42000);
+    let count = tracked();
+    assert!((BOUND..BOUND + 100).contains(&count), "{count} are tracked");
+    assert!(other.netns.reaches("192.0.2.1:80").is_some(), "another guest is not");
+    assert!(topology.host.reaches("192.0.2.1:80").is_some(), "nor the host");
+    // The kernel forgets the connections that it masqueraded by an interface that goes down.
+    topology.host.sh("ip link set up0 down; ip link set up0 up");
+    sandbox.wait_for("connections that are gone count no more", || {
+        flooding.netns.ask_tcp("192.0.2.1:80", SILENCE)
+    });
 }

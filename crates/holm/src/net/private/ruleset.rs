@@ -13,6 +13,12 @@ use crate::net::addresses::{
 };
 use crate::net::dns::Resolver;
 
+/// How many connections that a guest has opened the kernel tracks at a time: a sixteenth of the
+/// table that it has by default (`nf_conntrack_max`, 262144), which all guests and the host share.
+/// Counting walks the guest's connections, at most once a tick: twice as many would take twice as
+/// long.
+const CONNECTIONS_MAX: u32 = 16384;
+
 /// The name of an instance's table, of family `inet`.
 pub fn table(instance: u8) -> String {
     format!("holm-{instance}")
@@ -24,6 +30,7 @@ pub fn ruleset(instance: u8, resolver: &Resolver) -> String {
     let subnets = subnets(instance);
     [
         from_guests(&mine),
+        opened_by_guests(&mine),
         translation(&mine, subnets, resolver),
         between_guests(&mine, subnets),
         to_host(&mine, resolver),
@@ -54,6 +61,31 @@ fn from_guests(mine: &str) -> String {
     icmpv6 type {{ nd-router-advert, nd-redirect }} drop
     icmp type redirect drop
     fib saddr . iif oif missing drop comment "not the guest's own address"
+  }}
+"#
+    )
+}
+
+/// The bound of the connections that a guest opens.
+fn opened_by_guests(mine: &str) -> String {
+    format!(
+        r#"
+  set openers {{ type iface_index; flags dynamic; }}
+  set refused_openers {{ type iface_index; flags dynamic, timeout; timeout 100ms; }}
+  # The first packet of each connection: an entry that is not in the table yet.
+  chain opened_by_guests {{
+    type filter hook prerouting priority mangle; policy accept;
+    iifname {mine} ct state new ct status ! confirmed goto count_opened
+  }}
+  # Each time that it counts, the kernel lists the packet's connection first, and only few that are
+  # gone are taken off the list then. So a guest that is refused is not counted again for a while.
+  chain count_opened {{
+    iif @refused_openers drop
+    add @openers {{ iif ct count over {CONNECTIONS_MAX} }} goto refuse_opened
+  }}
+  chain refuse_opened {{
+    add @refused_openers {{ iif }}
+    drop
   }}
 "#
     )
