@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::{Errno, pread};
 
-use super::files::write_file;
+use super::files::{read_file, write_file};
 use super::guest::GuestCgroup;
 use super::{Error, Result, walk};
 
@@ -57,9 +57,19 @@ impl GuestCgroup {
         Ok(!self.wait_event("populated", false, Some(Duration::ZERO))?)
     }
 
+    /// Whether any process is left, and whether all are frozen, at one moment.
+    pub fn populated_and_frozen(&self) -> Result<(bool, bool)> {
+        match read_file(&self.dir, "cgroup.events") {
+            Ok(text) => Ok((is_set(&text, "populated"), is_set(&text, "frozen"))),
+            // As in `wait_event`.
+            Err(Errno::NOENT | Errno::NODEV) => Ok((false, false)),
+            Err(e) => Err(self.io("read", "cgroup.events", e)),
+        }
+    }
+
     /// Whether all processes are frozen.
     pub fn frozen(&self) -> Result<bool> {
-        self.wait_event("frozen", true, Some(Duration::ZERO))
+        Ok(self.populated_and_frozen()?.1)
     }
 
     /// The process ids of the guest's processes on the host.
@@ -110,5 +120,9 @@ fn read_event(file: &OwnedFd, event: &str) -> rustix::io::Result<bool> {
     let mut bytes = [0; 256];
     let len = pread(file, &mut bytes, 0)?;
     let text = std::str::from_utf8(&bytes[..len]).unwrap_or_default();
-    Ok(super::usage::field(text, event) == Some(1))
+    Ok(is_set(text, event))
+}
+
+fn is_set(text: &str, event: &str) -> bool {
+    super::usage::field(text, event) == Some(1)
 }

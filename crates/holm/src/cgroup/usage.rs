@@ -3,8 +3,10 @@
 use super::Result;
 use super::files::{open_dir, read_file};
 use super::guest::GuestCgroup;
-use super::layout::{Controller, open_root};
+use super::layout::Controller;
+use rustix::fs::CWD;
 use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// What a guest uses now, and what it may use. `None` for limits that are not set, and where the
 /// host has v1, which counts only for guests with such a limit.
@@ -16,6 +18,9 @@ pub struct Usage {
     pub memory_peak: Option<u64>,
     /// The most that it may be, in bytes.
     pub memory_limit: Option<u64>,
+    /// How many of its processes the kernel has killed because the guest, or a cgroup inside, had
+    /// reached its memory limit.
+    pub oom_kills: u64,
     /// Microseconds of CPU time since the start.
     pub cpu_usec: u64,
     /// The most CPU time that it may have, in CPUs.
@@ -43,6 +48,7 @@ impl GuestCgroup {
             memory: memory.number(now),
             memory_peak: memory.number(peak),
             memory_limit: memory.number(limit).filter(|limit| *limit < V1_UNLIMITED),
+            oom_kills: self.oom_kills_in(&memory),
             cpu_usec: field(&cpu, "usage_usec").unwrap_or(0),
             cpu_cap: self.cpu_cap()?,
             pids: pids.number("pids.current"),
@@ -67,13 +73,16 @@ impl GuestCgroup {
     /// How many processes of the guest the kernel has killed because the guest, or a cgroup inside,
     /// had reached its memory limit.
     pub fn oom_kills(&self) -> Result<u64> {
-        let dir = self.controller_dir(Controller::Memory)?;
+        Ok(self.oom_kills_in(&self.controller_dir(Controller::Memory)?))
+    }
+
+    fn oom_kills_in(&self, memory: &ControllerDir<'_>) -> u64 {
         let file = if self.layout().on_v2(Controller::Memory) {
             "memory.events"
         } else {
             "memory.oom_control"
         };
-        Ok(dir.read(file).and_then(|text| field(&text, "oom_kill")).unwrap_or(0))
+        memory.read(file).and_then(|text| field(&text, "oom_kill")).unwrap_or(0)
     }
 
     /// Reads a file of `<pool>/NAME` on v2, if it exists.
@@ -86,15 +95,14 @@ impl GuestCgroup {
     }
 
     /// `<pool>/NAME` in the hierarchy that has a controller, if it exists there.
-    fn controller_dir(&self, controller: Controller) -> Result<ControllerDir> {
-        let dir = match self.layout().v1(controller)? {
-            _ if self.layout().on_v2(controller) => open_dir(&self.dir, "."),
-            Some(root) => open_dir(open_root(root)?, &self.path),
-            None => Err(Errno::NOENT),
-        };
-        match dir {
-            Ok(dir) => Ok(ControllerDir(Some(dir))),
-            Err(Errno::NOENT) => Ok(ControllerDir(None)),
+    fn controller_dir(&self, controller: Controller) -> Result<ControllerDir<'_>> {
+        if self.layout().on_v2(controller) {
+            return Ok(ControllerDir::V2(self.dir.as_fd()));
+        }
+        let Some(root) = self.layout().v1(controller)? else { return Ok(ControllerDir::Missing) };
+        match open_dir(CWD, root.join(&self.path)) {
+            Ok(dir) => Ok(ControllerDir::V1(dir)),
+            Err(Errno::NOENT) => Ok(ControllerDir::Missing),
             Err(e) => Err(self.io("open cgroup", "", e)),
         }
     }
@@ -113,12 +121,21 @@ pub(super) fn parse_cap(text: &str) -> Option<f64> {
     (period > 0).then(|| quota / f64::from(period))
 }
 
-struct ControllerDir(Option<std::os::fd::OwnedFd>);
+enum ControllerDir<'a> {
+    V2(BorrowedFd<'a>),
+    V1(OwnedFd),
+    Missing,
+}
 
-impl ControllerDir {
+impl ControllerDir<'_> {
     /// The text of a file; `None` if the controller is not enabled for this guest.
     fn read(&self, file: &str) -> Option<String> {
-        read_file(self.0.as_ref()?, file).ok()
+        let directory = match self {
+            Self::V2(directory) => *directory,
+            Self::V1(directory) => directory.as_fd(),
+            Self::Missing => return None,
+        };
+        read_file(directory, file).ok()
     }
 
     fn number(&self, file: &str) -> Option<u64> {

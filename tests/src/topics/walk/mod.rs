@@ -2,13 +2,14 @@
 //! them. Afterwards the next command repairs, nothing is left, a running guest runs on, and the
 //! error names its reason.
 //!
-//! The usual run takes samples; `make walk` takes every call.
+//! The usual run takes samples; `make walk` takes every call. `cost` counts the calls of a verb.
 
+mod cost;
 mod strace;
 mod verbs;
 
 use crate::test::Test;
 
 pub fn tests() -> Vec<Test> {
-    verbs::TESTS.to_vec()
+    [verbs::TESTS, cost::TESTS].concat()
 }

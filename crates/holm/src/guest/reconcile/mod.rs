@@ -19,4 +19,4 @@ pub use repair::ensure_monitor;
 pub(super) use repair::reconcile;
 pub(super) use ruleset::restore_ruleset;
 pub use sweep::sweep;
-pub(super) use sweep::sweep_one;
+pub(super) use sweep::{is_attended, release_unowned, sweep_one};

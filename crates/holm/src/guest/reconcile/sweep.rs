@@ -11,7 +11,7 @@ use super::clean_up::clean_up_ephemeral;
 use super::repair::reconcile;
 use crate::failed::{is_there, unless_gone};
 use crate::pool::{Name, Pool};
-use crate::record::now;
+use crate::record::{RunRecord, now};
 
 /// Reconciles all guests: those that ended without a monitor, those that run without one, and those
 /// whose `holm run` was killed. Returns the guests for which that failed; the others are reconciled
@@ -43,6 +43,22 @@ pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
     Ok(failed)
 }
 
+/// Releases the ids in `taken` that belong to none of `names`, which are sorted and were listed
+/// after the ids.
+pub fn release_unowned(pool: &Pool, taken: &[(u32, Name)], names: &[Name]) {
+    for (context, owner) in taken {
+        if names.binary_search(owner).is_err() {
+            pool.release_stale_id(*context, START_MAX);
+        }
+    }
+}
+
+/// Whether a running guest has a monitor that can be reached: then there is nothing to reconcile.
+pub fn is_attended(guest: &Guest<'_>, record: &RunRecord) -> Result<bool> {
+    Ok(record.has_monitor()?
+        && (record.ephemeral || is_there(&guest.run_dir().join(MONITOR_SOCKET))?))
+}
+
 /// Reconciles one guest, unless another command is working on it.
 pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
     let Some(cgroup) = guest.cgroup()? else { return Ok(()) };
@@ -52,8 +68,7 @@ pub fn sweep_one(guest: &Guest<'_>) -> Result<()> {
         record => record?,
     };
     if let Some(record) = &record
-        && record.has_monitor()?
-        && (record.ephemeral || is_there(&guest.run_dir().join(MONITOR_SOCKET))?)
+        && is_attended(guest, record)?
     {
         return Ok(());
     }

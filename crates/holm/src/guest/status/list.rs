@@ -1,7 +1,7 @@
 use super::super::error::Result;
 use super::super::handle::Guest;
-use super::super::reconcile::{restore_ruleset, sweep, sweep_one};
-use super::summary::{Status, Summary, inspect, unknown};
+use super::super::reconcile::{release_unowned, restore_ruleset, sweep_one};
+use super::summary::{Found, Status, Summary, inspect, unknown};
 use crate::failed::in_one_line;
 use crate::pool::{Name, Pool};
 
@@ -17,22 +17,34 @@ pub fn names(pool: &Pool) -> Result<Vec<Name>> {
 
 /// All guests of a root, sorted by name.
 pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
-    let failed = sweep(pool)?;
+    pool.clean_tmp();
+    let taken = pool.allocated_ids()?;
     let names = names(pool)?;
     let found = names.iter().filter_map(|name| {
         // One guest that cannot be looked at must not hide the others.
-        let inspected = inspect(&Guest::new(pool, name));
+        let inspected = reconciled(&Guest::new(pool, name));
         inspected.unwrap_or_else(|error| Some(unknown(name, &error)))
     });
     let mut all: Vec<Summary> = found.collect();
-    for (name, error) in failed {
-        // It may be gone by now.
-        if let Some(guest) = all.iter_mut().find(|guest| guest.name == name) {
-            guest.problem.get_or_insert(in_one_line(&error));
-        }
-    }
+    release_unowned(pool, &taken, &names);
     check_ruleset(pool, &mut all);
     Ok(all)
+}
+
+/// What a guest is doing, after it has been reconciled. Where there is nothing to reconcile it is
+/// looked at only once: with many guests that is most of the work.
+fn reconciled(guest: &Guest<'_>) -> Result<Option<Summary>> {
+    let mut found = Found::of(guest)?;
+    let mut failed = None;
+    if found.may_need_reconciling(guest)? {
+        failed = sweep_one(guest).err();
+        found = Found::of(guest)?;
+    }
+    let mut summary = found.summary(guest)?;
+    if let (Some(summary), Some(error)) = (&mut summary, failed) {
+        summary.problem.get_or_insert(in_one_line(&error));
+    }
+    Ok(summary)
 }
 
 /// One guest.

@@ -1,5 +1,6 @@
 use super::super::error::{Error, Result};
 use super::super::handle::Guest;
+use super::super::reconcile::is_attended;
 use super::super::running::{RunningGuest, read_record};
 use crate::cgroup::Usage;
 use crate::config::Config;
@@ -75,18 +76,70 @@ pub struct Summary {
 /// What a guest is doing; `None` if it does not exist. It is not locked, so that `ls` does not wait
 /// for a slow start.
 pub(super) fn inspect(guest: &Guest<'_>) -> Result<Option<Summary>> {
+    Found::of(guest)?.summary(guest)
+}
+
+/// What a guest has on the host, as far as it has been looked at.
+pub(super) enum Found {
+    /// No cgroup.
+    Nothing,
+    /// A cgroup without a run record.
+    NoRecord,
+    /// A run record that cannot be read.
+    Unreadable(Error),
+    /// A run, which may have ended. The second: whether it has a monitor, if that is known.
+    Run(RunningGuest, Option<bool>),
+}
+
+impl Found {
+    pub fn of(guest: &Guest<'_>) -> Result<Self> {
+        let Some(cgroup) = guest.cgroup()? else { return Ok(Self::Nothing) };
+        Ok(match read_record(&cgroup, guest.name()) {
+            Err(error @ Error::RecordUnreadable { .. }) => Self::Unreadable(error),
+            record => match record? {
+                Some(record) => Self::Run(RunningGuest { cgroup, record }, None),
+                None => Self::NoRecord,
+            },
+        })
+    }
+
+    /// Whether a look at this guest is not enough. Remembers that it has a monitor.
+    pub fn may_need_reconciling(&mut self, guest: &Guest<'_>) -> Result<bool> {
+        match self {
+            // An unreadable record is reported, and `kill` ends the guest.
+            Self::Nothing | Self::Unreadable(_) => Ok(false),
+            Self::NoRecord => Ok(true),
+            Self::Run(found, has_monitor) => {
+                let attended = is_attended(guest, &found.record)?;
+                *has_monitor = attended.then_some(true);
+                Ok(!attended)
+            }
+        }
+    }
+
+    /// What the guest is doing; `None` if it does not exist.
+    pub fn summary(self, guest: &Guest<'_>) -> Result<Option<Summary>> {
+        match self {
+            Self::Unreadable(error) => Ok(Some(unknown(guest.name(), &error))),
+            Self::Nothing | Self::NoRecord => summary_of(guest, None, None),
+            Self::Run(found, has_monitor) => summary_of(guest, Some(found), has_monitor),
+        }
+    }
+}
+
+fn summary_of(
+    guest: &Guest<'_>,
+    found: Option<RunningGuest>,
+    has_monitor: Option<bool>,
+) -> Result<Option<Summary>> {
     let name = guest.name();
     let has_dir = guest.has_dir()?;
-    let found = match guest.cgroup()?.map(|cgroup| (read_record(&cgroup, name), cgroup)) {
-        Some((Err(error @ Error::RecordUnreadable { .. }), _)) => {
-            return Ok(Some(unknown(name, &error)));
-        }
-        Some((record, cgroup)) => record?.map(|record| RunningGuest { cgroup, record }),
-        None => None,
-    };
+    let has_monitor = |record: &RunRecord| has_monitor.map_or_else(|| record.has_monitor(), Ok);
+    let (populated, frozen) =
+        found.as_ref().map_or(Ok((false, false)), |it| it.cgroup.populated_and_frozen())?;
     let (running, ended) = match found {
-        Some(found) if found.cgroup.populated()? => (Some(found), false),
-        Some(found) => (None, found.record.init_pid != 0 && found.record.has_monitor()?),
+        Some(found) if populated => (Some(found), false),
+        Some(found) => (None, found.record.init_pid != 0 && has_monitor(&found.record)?),
         None => (None, false),
     };
     if !has_dir && running.is_none() {
@@ -101,21 +154,22 @@ pub(super) fn inspect(guest: &Guest<'_>) -> Result<Option<Summary>> {
     let base = config.as_ref().map(|config| &config.base).or(recorded).cloned();
     let readiness = running.as_ref().map(readiness_of).transpose()?;
     let monitor_missing =
-        running.as_ref().map_or(Ok(false), |it| it.record.has_monitor().map(|has| !has))?;
+        running.as_ref().map_or(Ok(false), |it| has_monitor(&it.record).map(|has| !has))?;
     let last = last_run(guest, running.is_some())?;
     let status = match &running {
-        Some(running) => status_of(running, readiness == Some(Readiness::Ready))?,
+        Some(running) => status_of(running, frozen, readiness == Some(Readiness::Ready)),
         // One without a monitor has been taken for a failure.
         None if last.as_ref().is_some_and(|last| last.pending.is_some()) => Status::Restarting,
         None if ended => Status::Stopping,
         None => Status::Stopped,
     };
+    let usage = running.as_ref().and_then(|it| it.cgroup.usage().ok());
     Ok(Some(Summary {
         name: name.clone(),
         status,
         base: base.unwrap_or_default(),
-        usage: running.as_ref().and_then(|it| it.cgroup.usage().ok()),
-        oom_kills: running.as_ref().and_then(|it| it.cgroup.oom_kills().ok()).unwrap_or(0),
+        oom_kills: usage.map_or(0, |usage| usage.oom_kills),
+        usage,
         monitor_missing,
         readiness,
         status_text: running.as_ref().and_then(status_text),
@@ -184,14 +238,14 @@ fn readiness_of(running: &RunningGuest) -> Result<Readiness> {
     })
 }
 
-fn status_of(running: &RunningGuest, ready: bool) -> Result<Status> {
-    Ok(if running.record.is_stopping() {
+fn status_of(running: &RunningGuest, frozen: bool, ready: bool) -> Status {
+    if running.record.is_stopping() {
         Status::Stopping
-    } else if running.cgroup.frozen()? {
+    } else if frozen {
         Status::Frozen
     } else if ready {
         Status::Ready
     } else {
         Status::Running
-    })
+    }
 }
