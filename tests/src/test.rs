@@ -74,7 +74,7 @@ impl Test {
         }
         let mut sandbox = Sandbox::new(options, self.bases)?;
         let ended = catch_unwind(AssertUnwindSafe(|| (self.run)(&mut sandbox)));
-        let left = sandbox.clean_up();
+        let left = sandbox.clean_up(ended.is_err());
         match (ended, left) {
             (Err(panic), _) if panic.is::<sandbox::Skip>() => {
                 let reason = panic.downcast::<sandbox::Skip>().map_or(String::new(), |skip| skip.0);

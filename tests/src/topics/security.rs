@@ -218,14 +218,13 @@ fn a_link_at_a_mountpoint_is_refused(sandbox: &mut Sandbox) {
     remove(sandbox, "box");
 }
 
-/// Guest root owns the files of its own interfaces below /sys: nothing but the read-only mount
-/// keeps it from writing them. A distribution's init takes a writable /sys for a whole machine.
+/// Guest root may own files of its interfaces below /sys: nothing but the read-only mount keeps it
+/// from writing them. A distribution's init takes a writable /sys for a whole machine.
 fn sys_cannot_be_written(sandbox: &mut Sandbox) {
-    let script = "ls -ln /sys/class/net/lo/ifalias; echo x > /sys/class/net/lo/ifalias";
+    let script = "echo x > /sys/class/net/lo/ifalias";
     for settings in [&["--net", "none"][..], &["--net", "private"]] {
         let run = ["run", "--base", "busybox"];
         let written = sandbox.holm(&[&run, settings, &["--", "/bin/sh", "-c", script]].concat());
-        assert!(written.stdout.starts_with("-rw-r--r--    1 0 "), "its own file: {written}");
         assert_eq!(written.code(), 1, "{written}");
         assert!(written.stderr.contains("Read-only file system"), "{written}");
     }
