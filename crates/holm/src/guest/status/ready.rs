@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
+use super::super::ending::wait_for_clean_up;
 use super::super::error::{Error, Result};
 use super::super::handle::Guest;
-use super::super::running::{RunningGuest, running};
+use super::super::running::{RunningGuest, read_record, running};
 
 /// Waits until a guest is ready, at most `timeout`. Returns `false` at once if its init never
 /// reports that.
@@ -15,10 +16,10 @@ use super::super::running::{RunningGuest, running};
 /// it.
 pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
     let name = guest.name();
-    let RunningGuest { cgroup, record } = running(guest).map_err(|error| match error {
-        Error::NotRunning(name) => Error::Ended(name),
-        other => other,
-    })?;
+    let RunningGuest { cgroup, record } = match running(guest) {
+        Err(Error::NotRunning(_)) => return Err(ended(guest)?),
+        running => running?,
+    };
     if !record.notifies {
         return Ok(false);
     }
@@ -27,7 +28,7 @@ pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
     let directory = format!("/proc/self/fd/{}", cgroup.dir_fd().as_raw_fd());
     inotify::add_watch(&changes, directory, WatchFlags::ATTRIB).map_err(fail)?;
     let monitor = record.monitor()?;
-    let init = record.init()?.ok_or_else(|| Error::Ended(name.clone()))?;
+    let Some(init) = record.init()? else { return Err(ended(guest)?) };
     let end = Instant::now() + timeout;
     loop {
         if cgroup.ready()? {
@@ -52,7 +53,7 @@ pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
             Err(errno) => return Err(fail(errno)),
         }
         if !fds[1].revents().is_empty() {
-            return Err(Error::Ended(name.clone()));
+            return Err(ended(guest)?);
         }
         if !fds[2].revents().is_empty() && !cgroup.ready()? {
             return Err(Error::ReadinessUnknown(name.clone()));
@@ -61,4 +62,20 @@ pub fn wait_ready(guest: &Guest<'_>, timeout: Duration) -> Result<bool> {
         let mut events = inotify::Reader::new(&changes, &mut buffer);
         while events.next().is_ok() {}
     }
+}
+
+/// The error of a guest that has ended, once its monitor has cleaned up: what its init said is in
+/// the log then, and the guest can be started again or removed.
+fn ended(guest: &Guest<'_>) -> Result<Error> {
+    let record = match guest.cgroup()? {
+        Some(cgroup) => read_record(&cgroup, guest.name())?,
+        None => None,
+    };
+    // One with an init is that of the next run.
+    if let Some(record) = record
+        && !record.has_init()?
+    {
+        wait_for_clean_up(guest, record.monitor()?)?;
+    }
+    Ok(Error::Ended(guest.name().clone()))
 }
