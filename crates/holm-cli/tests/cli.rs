@@ -249,11 +249,34 @@ fn completion_knows_verbs_options_and_keys() {
     );
     assert_eq!(words(&["ls", "--sort", "-memory-l"]), "-memory-limit\n");
     assert_eq!(words(&["ls", "--filter", "sta"]), "state=\n");
+    assert_eq!(words(&["set", "web", "en"]), "env.\n");
+    assert_eq!(words(&["set", "web", "net.mode=p"]), "net.mode=private\n");
+    assert_eq!(words(&["set", "web", "protect="]), "protect=true\nprotect=false\n");
+    assert_eq!(words(&["set", "web", "stop.signal=US"]), "stop.signal=USR1\nstop.signal=USR2\n");
+    assert_eq!(words(&["set", "web", "base=d"]), "", "no base is made up, and no key is offered");
+    assert_eq!(words(&["create", "web", "--set", "restart=on"]), "restart=on-failure\n");
+    assert_eq!(words(&["create", "web", "--net=h"]), "--net=host\n");
+    // As bash divides them: what is completed is the last word alone.
+    assert_eq!(words(&["set", "web", "net.mode", "=", "p"]), "private\n");
+    assert_eq!(words(&["set", "web", "net.mode", "="]), "private\nnone\nhost\n");
+    assert_eq!(words(&["set", "web", "net.mode", "=", "none", "protect", "=", "t"]), "true\n");
+    assert_eq!(words(&["create", "web", "--net", "=", "h"]), "host\n");
 }
 
 #[test]
 fn the_manual_has_all_verbs_and_keys() {
     let page = out(&holm(&["man"]));
+    for part in [
+        ".SH FILES\n",
+        ".SH ENVIRONMENT\n",
+        ".SH EXIT STATUS\n",
+        ".B \\-b, \\-\\-base, \\-\\-image",
+        ".B \\-n, \\-\\-lines, \\-\\-tail",
+        "Also: list.",
+        "/var/lib/holm",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
     assert!(page.starts_with(".TH HOLM 1"));
     for verb in verbs() {
         assert!(page.contains(&format!(".SS \"holm {verb}\"")), "{verb}");

@@ -38,6 +38,9 @@ fn names_are_completed_where_they_belong(sandbox: &mut Sandbox) {
     for typed in bases {
         assert_eq!(completions(typed), "busybox\n", "{typed:?}");
     }
+    for typed in [&["set", "web", "base=b"][..], &["create", "new", "--set", "base="]] {
+        assert_eq!(completions(typed), "base=busybox\n", "{typed:?}");
+    }
     let neither: [&[&str]; 10] = [
         &["create", ""],
         &["launch", "w"],
@@ -56,16 +59,27 @@ fn names_are_completed_where_they_belong(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "web"]).ok();
 }
 
-/// bash splits `--root=DIR` into three words.
+/// bash splits `--root=DIR` and `base=b` into three words each.
 fn bash_is_given_names(sandbox: &mut Sandbox) {
     create(sandbox);
     let root = sandbox.root().to_string_lossy().into_owned();
-    let script = "holm() { \"$HOLM\" \"$@\"; }; . /dev/stdin; \
-                  COMP_WORDS=(holm --root = \"$ROOT\" stop ''); COMP_CWORD=5; _holm; echo \"${COMPREPLY[*]}\"";
-    let mut bash = Command::new("bash");
-    bash.args(["-c", script]).env("HOLM", &sandbox.options.holm).env("ROOT", root);
     let completion = sandbox.holm(&["completion", "bash"]).ok().stdout;
-    let outcome = crate::command::run(&mut bash, completion.as_bytes(), sandbox.limit()).ok();
-    assert_eq!(outcome.stdout, "web\n", "{outcome}");
+    for (line, expected) in [
+        ("stop ''", "web\n"),
+        ("set web base = b", "busybox\n"),
+        ("set web base =", "busybox\n"),
+        ("set web net.mode = p", "private\n"),
+        ("set web mem", "memory.limit= memory.swap= memory.shm= memory.lock=\n"),
+    ] {
+        let script = format!(
+            "holm() {{ \"$HOLM\" \"$@\"; }}; . /dev/stdin; \
+             COMP_WORDS=(holm --root = \"$ROOT\" {line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _holm; echo \"${{COMPREPLY[*]}}\""
+        );
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &script]).env("HOLM", &sandbox.options.holm).env("ROOT", &root);
+        let outcome = crate::command::run(&mut bash, completion.as_bytes(), sandbox.limit()).ok();
+        assert_eq!(outcome.stdout, expected, "{line}: {outcome}");
+    }
     sandbox.holm(&["rm", "web"]).ok();
 }

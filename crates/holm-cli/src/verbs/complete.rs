@@ -22,17 +22,41 @@ pub struct Complete {
 
 impl Explain for Complete {
     fn run(self, context: &Context, table: Table) -> Outcome {
-        let Some((typed, before)) = self.arguments.split_last() else { return Ok(0) };
+        let (arguments, split) = joined(self.arguments);
+        let Some((typed, before)) = arguments.split_last() else { return Ok(0) };
         let mut text = String::new();
         for candidate in Place::of(before, context, table).candidates(typed) {
             if candidate.starts_with(typed.as_str()) {
-                text.push_str(&candidate);
+                text.push_str(&candidate[split..]);
                 text.push('\n');
             }
         }
         term::print(&text);
         Ok(0)
     }
+}
+
+/// The arguments as they were typed, of the words that bash makes of them: at each `=` it divides an
+/// argument. Also how many bytes of the last argument stand before the word that bash completes.
+fn joined(words: Vec<String>) -> (Vec<String>, usize) {
+    let (mut arguments, mut split) = (Vec::<String>::new(), 0);
+    let mut after_sign = false;
+    for word in words {
+        let is_sign = word == "=";
+        match arguments.last_mut() {
+            Some(last) if is_sign || after_sign => {
+                // The sign itself stays, and so does nothing else of it.
+                split = if is_sign { last.len() + 1 } else { last.len() };
+                last.push_str(&word);
+            }
+            _ => {
+                split = 0;
+                arguments.push(word);
+            }
+        }
+        after_sign = is_sign;
+    }
+    (arguments, split)
 }
 
 /// Where in a command line the argument stands that is being typed.
@@ -62,8 +86,7 @@ impl Place {
             positionals: 0,
             unknown: false,
         };
-        // bash makes an argument of its own of the one in --root=DIR.
-        for argument in before.iter().filter(|argument| *argument != "=") {
+        for argument in before {
             place.pass(argument);
         }
         place
@@ -127,20 +150,25 @@ impl Place {
         let Some(verb) = self.verb else {
             return verbs(self.table).chain(options(&self.command)).collect();
         };
+        if let Some((name, value)) = typed.split_once('=')
+            && let Some(option) = self.option_with_value(name)
+        {
+            return behind(name, "=", self.values(&option, value));
+        }
         if typed.starts_with('-') {
             return options(&self.command).chain(options(&global::command())).collect();
         }
         if self.command.has_subcommands() {
             return self.command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
         }
-        self.argument().map_or_else(Vec::new, |argument| self.values_of(verb, argument))
+        self.argument().map_or_else(Vec::new, |argument| self.values_of(verb, argument, typed))
     }
 
     /// What an option may be set to.
     fn values(&self, option: &Arg, typed: &str) -> Vec<String> {
         match option.get_id().as_str() {
             "base" => self.names(true),
-            "set" => keys(),
+            "set" => self.changes(typed),
             "signal" => config::signals().map(str::to_owned).collect(),
             "init" => choices("init"),
             "net" => choices("net.mode"),
@@ -156,11 +184,11 @@ impl Place {
     }
 
     /// What the argument of a verb may be. New names and files are the typist's to know.
-    fn values_of(&self, verb: &Verb, argument: &Arg) -> Vec<String> {
+    fn values_of(&self, verb: &Verb, argument: &Arg, typed: &str) -> Vec<String> {
         match (verb.name, argument.get_id().as_str()) {
             ("help", _) => verbs(self.table).collect(),
             ("doctor", _) => FEATURES.iter().map(|f| f.name.to_owned()).collect(),
-            ("set", "changes") => keys(),
+            ("set", "changes") => self.changes(typed),
             ("unset" | "inspect", "key" | "keys") => {
                 keys().into_iter().map(|k| k.trim_end_matches('=').to_owned()).collect()
             }
@@ -170,6 +198,19 @@ impl Place {
             (_, "name" | "names") => self.names(false),
             _ => possible(argument),
         }
+    }
+
+    /// What `KEY=VALUE` may be: a key, or a value of the key that stands there.
+    fn changes(&self, typed: &str) -> Vec<String> {
+        let Some((left, _)) = typed.split_once('=') else { return keys() };
+        let name = left.trim_end_matches(['+', '-']);
+        let values = match (name, config::find(name).map(|key| key.kind)) {
+            ("base", _) => self.names(true),
+            ("stop.signal", _) => config::signals().map(str::to_owned).collect(),
+            (_, Some(Kind::Bool | Kind::FlagOrCount)) => vec!["true".into(), "false".into()],
+            _ => choices(name),
+        };
+        behind(left, "=", values)
     }
 
     /// Bases or guests.
@@ -189,8 +230,18 @@ fn options(command: &Command) -> impl Iterator<Item = String> {
     visible.filter_map(|a| a.get_long()).map(|long| format!("--{long}"))
 }
 
+/// All keys; of one in which the user chooses a name, the part before that.
 fn keys() -> Vec<String> {
-    config::keys().iter().map(|k| format!("{}=", k.name.trim_end_matches('*'))).collect()
+    let mut keys: Vec<String> = config::keys()
+        .iter()
+        .map(|key| key.name.split_once('*').map_or(format!("{}=", key.name), |k| k.0.to_owned()))
+        .collect();
+    keys.dedup();
+    keys
+}
+
+fn behind(left: &str, sign: &str, values: Vec<String>) -> Vec<String> {
+    values.into_iter().map(|value| format!("{left}{sign}{value}")).collect()
 }
 
 /// The columns of `ls`.

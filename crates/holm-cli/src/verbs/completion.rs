@@ -22,7 +22,7 @@ pub const VERB: Verb = Verb::new::<Completion>(
 const BASH: &str = r#"_holm() {
     local IFS=$'\n'
     COMPREPLY=($(holm complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
-    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+    [[ ${COMPREPLY[0]} == *[=.] ]] && compopt -o nospace
 }
 complete -o default -F _holm holm
 "#;
@@ -31,14 +31,29 @@ const ZSH: &str = r#"#compdef holm
 _holm() {
     local -a found
     found=(${(f)"$(holm complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)"})
-    compadd -- $found || _files
+    if (( $#found )); then
+        # Behind these more is to be typed.
+        compadd -S '' -- ${(M)found:#*[=.]}
+        compadd -- ${found:#*[=.]}
+    else
+        compset -P '*[=:]'
+        _files
+    fi
 }
 # The file of a function that is loaded when it is first called is its body; else this is `source`.
 if [[ $funcstack[1] = _holm ]]; then _holm "$@"; else compdef _holm holm; fi
 "#;
 
-const FISH: &str = "complete -c holm -f -a \
-    '(holm complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'\n";
+const FISH: &str = r"function __holm_complete
+    set -l found (holm complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)
+    if set -q found[1]
+        printf '%s\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c holm -f -a '(__holm_complete)'
+";
 
 /// Arguments.
 #[derive(Debug, Args)]

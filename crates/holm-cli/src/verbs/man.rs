@@ -38,6 +38,9 @@ fn page(table: Table) -> String {
     for verb in table.all().filter(|v| !v.is_hidden()) {
         if let Some(command) = root.find_subcommand_mut(verb.name) {
             section(&mut page, command, verb.name);
+            if !verb.aliases.is_empty() {
+                put(&mut page, &format!(".PP\nAlso: {}.\n", roff(&verb.aliases.join(", "))));
+            }
             examples(&mut page, verb.examples);
         }
     }
@@ -53,6 +56,11 @@ fn page(table: Table) -> String {
          doctor ends with 1 if no guest can run on this host.\n\
          .SH OUTPUT FOR PROGRAMS\n\\-\\-json prints documents with a version; docs/json.md in Holm's sources lists their keys\n\
          and the codes of errors. One name gives an object; several, \\-\\-all and ls give an array.\n\
+         .SH FILES\n.TP\n.I /var/lib/holm\nThe Holm root: bases, guests, their objects and logs.\n\
+         .TP\n.I /var/lib/holm/guests/NAME/guest.toml\nThe settings of a guest; edit, set and unset change them.\n\
+         .TP\n.I /var/lib/holm/guests/NAME/disk/upper\nWhat a guest has changed of its base.\n\
+         .TP\n.I /var/lib/holm/guests/NAME/log\nWhat it wrote to its console; logs prints it.\n\
+         .TP\n.I /run/holm\nThe sockets of monitors; nothing in it outlives a boot.\n\
          .SH ENVIRONMENT\n.TP\n.B HOLM_ROOT\nWhere everything is kept, as \\-\\-root.\n\
          .TP\n.B HOLM_IMPORT\nThe program holm-import, if it is neither beside holm nor in ../libexec/holm.\n\
          .TP\n.B VISUAL, EDITOR\nThe editor of edit, the first that is set; else sensible\\-editor or vi.\n\
@@ -80,8 +88,20 @@ fn options(page: &mut String, command: &Command) {
     let own = |a: &&Arg| !a.is_hide_set() && (!a.is_global_set() || command.get_name() == "holm");
     for arg in command.get_arguments().filter(own) {
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-        put(page, &format!(".TP\n.B {}\n{}\n", roff(&arg.to_string()), roff(&help)));
+        put(page, &format!(".TP\n.B {}\n{}\n", roff(&spelling(arg)), roff(&help)));
     }
+}
+
+/// All names of an option, and its value: `-b, --base, --image <BASE>`.
+fn spelling(arg: &Arg) -> String {
+    let whole = arg.to_string();
+    let Some(long) = arg.get_long() else { return whole };
+    let value = whole.strip_prefix("--").and_then(|rest| rest.strip_prefix(long)).unwrap_or("");
+    let short = arg.get_short().map(|short| format!("-{short}"));
+    let aliases = arg.get_visible_aliases().unwrap_or_default();
+    let long = std::iter::once(long).chain(aliases).map(|long| format!("--{long}"));
+    let names: Vec<String> = short.into_iter().chain(long).collect();
+    names.join(", ") + value
 }
 
 fn examples(page: &mut String, text: &str) {
