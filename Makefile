@@ -97,6 +97,10 @@ demo: build
 	scripts/deps demo
 	$(SUDO) scripts/demo
 
+# Where systemd looks (systemd.unit(5), sysctl.d(5)): it knows two prefixes.
+UNITS ?= $(if $(filter /usr /usr/local,$(PREFIX)),$(PREFIX)/lib/systemd/system,/etc/systemd/system)
+SYSCTLS ?= $(if $(filter /usr /usr/local,$(PREFIX)),$(PREFIX)/lib/sysctl.d,/etc/sysctl.d)
+
 ## install: to PREFIX (/usr/local), below DESTDIR
 .PHONY: install
 install:
@@ -104,9 +108,20 @@ install:
 	install -D -m755 $(HOLM) $(DESTDIR)$(PREFIX)/bin/holm
 	install -D -m755 $(IMPORT) $(DESTDIR)$(PREFIX)/libexec/holm/holm-import
 	scripts/install-docs $(HOLM) $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	install -D -m644 scripts/holm-sysctl.conf $(DESTDIR)$(PREFIX)/lib/sysctl.d/60-holm.conf
-	sed 's|@PREFIX@|$(PREFIX)|' scripts/holm-guests.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/holm-guests.service
+	install -D -m644 scripts/holm-sysctl.conf $(DESTDIR)$(SYSCTLS)/60-holm.conf
+	install -d $(DESTDIR)$(UNITS)
+	sed 's|@PREFIX@|$(PREFIX)|' scripts/holm-guests.service >$(DESTDIR)$(UNITS)/holm-guests.service
+
+## uninstall: removes what install has made, and neither guests nor bases (the same PREFIX, DESTDIR)
+.PHONY: uninstall
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/holm $(DESTDIR)$(PREFIX)/libexec/holm/holm-import \
+	  $(DESTDIR)$(PREFIX)/share/man/man1/holm.1 \
+	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/holm \
+	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_holm \
+	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/holm.fish \
+	  $(DESTDIR)$(SYSCTLS)/60-holm.conf $(DESTDIR)$(UNITS)/holm-guests.service
+	rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/libexec/holm 2>/dev/null || true
 
 ## clean: removes everything that was built, test images included
 .PHONY: clean

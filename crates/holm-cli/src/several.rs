@@ -52,13 +52,13 @@ impl Names {
     }
 
     /// The names, each once.
-    fn list(self, pool: &Pool) -> Result<Vec<String>, Failure> {
+    pub fn list(&self, pool: &Pool) -> Result<Vec<String>, Failure> {
         if self.all {
             let all = if self.ephemeral { guest::names(pool)? } else { pool.guests()? };
             return Ok(all.iter().map(ToString::to_string).collect());
         }
         let mut there = std::collections::HashSet::new();
-        Ok(self.given.into_iter().filter(|n| there.insert(n.clone())).collect())
+        Ok(self.given.iter().filter(|n| there.insert(n.as_str())).cloned().collect())
     }
 
     /// Does `work` for each, and reports the results in the order of the names.

@@ -1,10 +1,12 @@
 //! `holm rm`.
 
 use clap::Args;
+use holm::Code;
 use holm::guest::{self, Guest};
-use holm::pool::Name;
+use holm::pool::{Name, Pool};
 
 use crate::context::Context;
+use crate::failure::Failure;
 use crate::output;
 use crate::several::Names;
 use crate::verb::{Group, Outcome, Run, Verb};
@@ -24,8 +26,40 @@ pub struct Rm {
     force: bool,
 }
 
+/// Refuses all if one of them cannot be removed: nobody wants some of them gone and a message.
+fn refuse_running(pool: &Pool, names: &Names) -> Result<(), Failure> {
+    let mut running = Vec::new();
+    for name in names.list(pool)? {
+        let name = Name::new(&name)?;
+        let guest = Guest::new(pool, &name);
+        if guest.config().is_ok_and(|(_, config)| config.protect) {
+            return Err(guest::Error::Protected(name).into());
+        }
+        match guest::is_active(&guest) {
+            Ok(true) => running.push(name.to_string()),
+            Ok(false) => {}
+            // Removed by another command since it was listed.
+            Err(_) if names.is_all() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if running.is_empty() {
+        return Ok(());
+    }
+    let names = running.join(" ");
+    let message = format!("guests are running, so none is removed: {}", running.join(", "));
+    let help = format!("holm stop {names}, or holm rm --force");
+    Err(Failure::new(Code::GuestRunning, message).object(&names).help(help))
+}
+
 impl Run for Rm {
     fn run(self, context: &Context) -> Outcome {
+        if !self.force
+            && self.names.are_several()
+            && let Some(pool) = context.pool_if_any()?
+        {
+            refuse_running(&pool, &self.names)?;
+        }
         self.names.each(context, |pool, name| {
             let guest = Name::new(name)?;
             if self.force {

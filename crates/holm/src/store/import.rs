@@ -116,17 +116,20 @@ fn watch(child: &mut Child, progress: &mut dyn FnMut(Progress)) -> io::Result<St
     Ok(String::from_utf8_lossy(&errors).trim().to_owned())
 }
 
-/// The path of holm-import: from the environment, beside the running program, or in its libexec
-/// directory.
+/// The path of holm-import: from the environment, beside the running program, in its libexec
+/// directory, or in the build tree that both are from.
 fn program() -> Result<PathBuf, Error> {
     if let Some(path) = env::var_os("HOLM_IMPORT") {
         return Ok(path.into());
     }
     let exe = env::current_exe().map_err(Error::io("find", Path::new("/proc/self/exe")))?;
     let dir = exe.parent().unwrap_or(Path::new("/"));
-    ["holm-import", "../libexec/holm/holm-import"]
-        .iter()
-        .map(|place| dir.join(place))
+    // In a build tree holm is in target/MACHINE/PROFILE.
+    let tree = exe.ancestors().nth(3).filter(|tree| tree.ends_with("target"));
+    let installed = ["holm-import", "../libexec/holm/holm-import"].map(|place| dir.join(place));
+    installed
+        .into_iter()
+        .chain(tree.map(|tree| tree.join("release/holm-import")))
         .find(|path| path.is_file())
         .ok_or(Error::NoProgram { exe })
 }

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::command::Outcome;
-use crate::guest::launch_idle;
+use crate::guest::{idle, launch_idle};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     test!(all_includes_guests_of_run).bases(&["busybox"]),
     test!(json_is_an_array_for_several).bases(&["busybox"]),
     test!(status_answers_for_each).bases(&["busybox"]),
+    test!(none_is_removed_if_one_runs).bases(&["busybox"]),
 ];
 
 const CREATE: [&str; 9] =
@@ -122,4 +123,25 @@ fn status_answers_for_each(sandbox: &mut Sandbox) {
     let one = sandbox.holm(&["status", "on"]).ok().stdout;
     assert!(one.starts_with("name ") && one.ends_with('\n') && !one.contains("\n\n"), "{one}");
     sandbox.holm(&["rm", "--force", "--all"]).ok();
+}
+
+fn none_is_removed_if_one_runs(sandbox: &mut Sandbox) {
+    for name in ["one", "two"] {
+        idle(sandbox, "create", name);
+    }
+    idle(sandbox, "launch", "zoo");
+    let reason = ["guests are running, so none is removed: zoo", "holm stop zoo"];
+    for args in [&["rm", "--all"][..], &["rm", "one", "two", "zoo"]] {
+        sandbox.holm(args).refused(&reason);
+        let left = sandbox.holm(&["ls", "--json"]).ok().json();
+        assert_eq!(left.as_array().map(Vec::len), Some(3), "{left}");
+    }
+    sandbox.holm(&["set", "two", "protect=true"]).ok();
+    sandbox.holm(&["stop", "zoo"]).ok();
+    sandbox.holm(&["rm", "one", "two"]).refused(&["guest two is protected"]);
+    sandbox.holm(&["status", "one"]).ok();
+    sandbox.holm(&["rm", "one", "nosuch"]).refused(&["there is no guest nosuch"]);
+    sandbox.holm(&["status", "one"]).ok();
+    sandbox.holm(&["set", "two", "protect=false"]).ok();
+    sandbox.holm(&["rm", "--all"]).ok();
 }
