@@ -6,6 +6,7 @@ mod bases;
 mod cgroup;
 mod completion;
 mod descriptors;
+mod documents;
 mod guest;
 mod host;
 mod init;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Test> {
         monitor::tests(),
         accidents::tests(),
         completion::TESTS.to_vec(),
+        documents::TESTS.to_vec(),
         walk::tests(),
         neighbours::TESTS.to_vec(),
     ]

@@ -15,7 +15,7 @@ pub const VERB: Verb =
         .examples(
             "holm create web --base debian13 -p 8080:80 --memory 512M\n\
          holm create web --base debian13 --set net.mode=none --ssh-key ~/.ssh/id_ed25519.pub\n\
-         holm create clock --base busybox -- crond -f",
+         holm create clock --base busybox -- sh -c 'while date; do sleep 60; done'",
         );
 
 /// Arguments.

@@ -16,7 +16,7 @@ pub const VERB: Verb = Verb::new::<Base>(Group::Host, "base", "Import, list and 
         "holm base import debian13 debootstrap:trixie+openssh-server,nginx\n\
          holm base import busybox busybox\n\
          holm base import mine ./rootfs.tar.zst\n\
-         ssh host tar -c -C / usr etc | holm base import theirs -\n\
+         ssh host tar -c -C / --one-file-system . | holm base import theirs -\n\
          holm base ls",
     );
 
