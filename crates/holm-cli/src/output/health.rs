@@ -18,8 +18,8 @@ pub struct Health {
     readiness: Option<Readiness>,
     /// How init says that its services are, in its own words (`STATUS=` of `sd_notify(3)`): minimal
     /// init counts those that run, are to be restarted, and have ended, and says how each did that
-    /// has ended; systemd says how its start went. Null if the guest does not run, or init has said nothing that its monitor received.
-    /// The guest chooses the text.
+    /// has ended; systemd says how its start went. Null if the guest does not run, or init has said
+    /// nothing that its monitor received. The guest chooses the text.
     services: Option<String>,
     /// What is wrong with its settings or its run record.
     problem: Option<String>,

@@ -36,8 +36,8 @@ impl Explain for Complete {
     }
 }
 
-/// The arguments as they were typed, of the words that bash makes of them: at each `=` it divides an
-/// argument. Also how many bytes of the last argument stand before the word that bash completes.
+/// The arguments as they were typed, of the words that bash makes of them: at each `=` it divides
+/// an argument. Also how many bytes of the last argument stand before the word that it completes.
 fn joined(words: Vec<String>) -> (Vec<String>, usize) {
     let (mut arguments, mut split) = (Vec::<String>::new(), 0);
     let mut after_sign = false;
