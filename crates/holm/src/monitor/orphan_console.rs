@@ -15,8 +15,8 @@ use std::time::Duration;
 /// How long the child may search for the console: a filesystem that the guest serves may block it.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A master of the console of the guest with this init and base id; without one the console is lost until the
-/// guest's next start.
+/// A master of the console of the guest with this init and base id; without one the console is lost
+/// until the guest's next start.
 ///
 /// The guest may have prepared everything that is opened here. So nothing is read, and a path of
 /// the guest's is opened only as `O_PATH` until it has turned out to be a pty's master. A child
@@ -64,8 +64,8 @@ fn reopened(pid: i32, base: u32) -> Option<OwnedFd> {
     if !is_master(ptmx.as_fd()) {
         return None;
     }
-    // Whoever opens it owns the terminal, and the host's root is nobody in the guest: its getty could
-    // not open a terminal of that owner.
+    // Whoever opens it owns the terminal, and the host's root is nobody in the guest: its getty
+    // could not open a terminal of that owner.
     let _guest_root = GuestRoot::assume(base).ok()?;
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let own = format!("/proc/self/fd/{}", ptmx.as_raw_fd());

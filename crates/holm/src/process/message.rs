@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::Error;
-use super::console::no_terminal;
+use super::ptys::no_terminal;
 
 /// One message. After each its sender blocks until the message named here arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,6 +15,7 @@ mod identity;
 mod message;
 mod namespaces;
 mod program;
+mod ptys;
 mod recorded;
 pub(crate) mod rlimits;
 mod scheduling;
@@ -23,7 +24,7 @@ pub(crate) use channel::{ChildEnd, ParentEnd, channel, end_child};
 pub(crate) use child::run_in_child;
 pub(crate) use clocks::{TimeNamespace, reset_clocks};
 pub(crate) use command_line::hide_values;
-pub(crate) use console::{check_console, open_console};
+pub(crate) use console::open_console;
 pub(crate) use credentials::GuestRoot;
 pub use error::Error;
 pub(crate) use error::exec_reason;
@@ -33,6 +34,7 @@ pub(crate) use namespaces::{
     HostNamespaces, PidNamespaceGuard, in_pid_namespace, unshare_mounts, write_id_maps,
 };
 pub(crate) use program::{call_for_errors, call_for_output};
+pub(crate) use ptys::check_console;
 pub(crate) use scheduling::{drop_scheduling_boost, reset_scheduling};
 
 /// The result of what this module does.

@@ -5,15 +5,12 @@
 //! flags. The order that this needs is in [`crate::launch`]; nothing here is ever visible in the
 //! host's mount namespace.
 
-use std::path::PathBuf;
-
-use crate::config::BindMount;
-
 mod api_filesystems;
 mod binds;
 mod dev;
 mod error;
 mod fsmount;
+mod host_sources;
 mod inject;
 mod managed_block;
 mod mounts;
@@ -24,6 +21,7 @@ mod tree;
 pub use dev::check_device;
 pub use error::Error;
 pub use fsmount::{Filesystem, clone_tree, mount_tmpfs};
+pub use host_sources::check_host_sources;
 pub use inject::{bind_socket, inject};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -32,12 +30,6 @@ pub use mounts::{Mounts, Namespaces, Sources};
 pub use overlay::{Layers, UPPER, Upper, WORK, mount_image, mount_root};
 pub use table::{BOOT_ID, Mount, Part, RestoredBy, TABLE, What, When, flag_names};
 pub use tree::{Links, Point, Tree};
-
-/// Looks whether the host has these devices and the sources of these bind mounts.
-pub fn check_host_sources(devices: &[PathBuf], binds: &[BindMount]) -> Result<()> {
-    devices.iter().try_for_each(|device| check_device(device))?;
-    binds.iter().try_for_each(|bind| binds::find(bind).map(drop))
-}
 
 /// The result of what this module does.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -88,7 +88,7 @@ pub(super) enum Found {
     /// A run record that cannot be read.
     Unreadable(Error),
     /// A run, which may have ended. The second: whether it has a monitor, if that is known.
-    Run(RunningGuest, Option<bool>),
+    Run(Box<RunningGuest>, Option<bool>),
 }
 
 impl Found {
@@ -97,7 +97,7 @@ impl Found {
         Ok(match read_record(&cgroup, guest.name()) {
             Err(error @ Error::RecordUnreadable { .. }) => Self::Unreadable(error),
             record => match record? {
-                Some(record) => Self::Run(RunningGuest { cgroup, record }, None),
+                Some(record) => Self::Run(Box::new(RunningGuest { cgroup, record }), None),
                 None => Self::NoRecord,
             },
         })
@@ -122,7 +122,7 @@ impl Found {
         match self {
             Self::Unreadable(error) => Ok(Some(unknown(guest.name(), &error))),
             Self::Nothing | Self::NoRecord => summary_of(guest, None, None),
-            Self::Run(found, has_monitor) => summary_of(guest, Some(found), has_monitor),
+            Self::Run(found, has_monitor) => summary_of(guest, Some(*found), has_monitor),
         }
     }
 }
