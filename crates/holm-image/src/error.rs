@@ -22,6 +22,19 @@ pub enum Error {
         /// Why not, and what to do.
         reason: String,
     },
+    /// The disk has no room for the base.
+    #[error(
+        "No space left for this base in {}: an import keeps {} KiB free there for what runs on \
+         the disk",
+        path.display(),
+        reserve >> 10
+    )]
+    NoRoom {
+        /// The object store.
+        path: PathBuf,
+        /// How many bytes stay free.
+        reserve: u64,
+    },
     /// Another program failed.
     #[error("{program} failed: {message}")]
     Tool {

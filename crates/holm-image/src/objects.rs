@@ -19,7 +19,10 @@ use std::path::PathBuf;
 use composefs::INLINE_CONTENT_MAX_V0;
 use composefs::fsverity::{FsVerityHashValue, Sha256HashValue};
 use composefs::tree::RegularFile;
-use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::fs::{
+    CWD, FlockOperation, RenameFlags, SeekFrom, flock, fstatvfs, renameat_with, seek,
+};
+use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 use crate::verity::Hasher;
@@ -28,23 +31,39 @@ use crate::verity::Hasher;
 pub(crate) const PIECE: usize = 1 << 20;
 const BLOCK: usize = 4096;
 
+/// What an import leaves free of the disk, for the guests that run on it: a twentieth, at most this
+/// many bytes. What an archive unpacks to cannot be known before.
+const RESERVE_SHARE: u64 = 20;
+const RESERVE_MAX: u64 = 1 << 30;
+
 /// An object store, and the bodies of a base that is being imported.
 #[derive(Debug)]
 pub struct Objects {
     store: PathBuf,
     staging: PathBuf,
     /// A shared lock, which keeps unused objects from being collected.
-    _lock: File,
+    lock: File,
     /// Every body of the base, by its path below the store.
     bodies: BTreeMap<String, Stored>,
     buffer: Vec<u8>,
+    /// For reading what the store has.
+    check: Vec<u8>,
 }
 
-/// A body. It is in the staging directory if it is new, otherwise in the store.
+/// A body. It is in the staging directory unless the store has it.
 #[derive(Debug)]
 struct Stored {
     size: u64,
-    is_new: bool,
+    found: Found,
+}
+
+/// What the store has by the name of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Body,
+    /// Something else: the disk or a person has changed it.
+    Damaged,
 }
 
 impl Objects {
@@ -53,8 +72,8 @@ impl Objects {
         fs::create_dir(&staging).map_err(Error::io("create", &staging))?;
         let lock = File::open(&store).map_err(Error::io("open", &store))?;
         flock(&lock, FlockOperation::LockShared).map_err(Error::io("lock", &store))?;
-        let buffer = Vec::with_capacity(PIECE);
-        Ok(Self { store, staging, _lock: lock, bodies: BTreeMap::new(), buffer })
+        let (buffer, bodies) = (Vec::with_capacity(PIECE), BTreeMap::new());
+        Ok(Self { store, staging, lock, bodies, buffer, check: vec![0; PIECE] })
     }
 
     /// Begins a body.
@@ -66,8 +85,8 @@ impl Objects {
     /// The file with a body.
     pub(crate) fn path(&self, id: &Sha256HashValue) -> PathBuf {
         let name = id.to_object_pathname();
-        let store = self.store.join(&name);
-        if store.exists() { store } else { self.staged(&name) }
+        let staged = self.staged(&name);
+        if staged.exists() { staged } else { self.store.join(&name) }
     }
 
     /// The bytes of all bodies; equal ones count once.
@@ -77,7 +96,12 @@ impl Objects {
 
     /// The bytes of the bodies that the store did not have.
     pub fn new_bytes(&self) -> u64 {
-        self.bodies.values().filter(|body| body.is_new).map(|body| body.size).sum()
+        self.bodies.values().filter(|b| b.found == Found::Nothing).map(|body| body.size).sum()
+    }
+
+    /// How many objects of the store were damaged, and are replaced by [`Objects::commit`].
+    pub fn restored(&self) -> u64 {
+        self.bodies.values().filter(|body| body.found == Found::Damaged).count() as u64
     }
 
     /// The path below the store and the length of every body, sorted.
@@ -85,9 +109,22 @@ impl Objects {
         self.bodies.iter().map(|(path, body)| (path.as_str(), body.size))
     }
 
+    /// Refuses to write `more` bytes if the disk then had less than the reserve.
+    pub fn check_room(&self, more: u64) -> Result<()> {
+        let disk = fstatvfs(&self.lock).map_err(Error::io("look at the disk of", &self.store))?;
+        let reserve =
+            (disk.f_blocks.saturating_mul(disk.f_frsize) / RESERVE_SHARE).min(RESERVE_MAX);
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        // Some filesystems do not say how large they are.
+        if disk.f_blocks > 0 && free < reserve.saturating_add(more) {
+            return Err(Error::NoRoom { path: self.store.clone(), reserve });
+        }
+        Ok(())
+    }
+
     /// Renames new bodies into the store. The caller has synced them to disk.
     pub fn commit(&self) -> Result<()> {
-        for (name, _) in self.bodies.iter().filter(|(_, body)| body.is_new) {
+        for (name, body) in self.bodies.iter().filter(|(_, body)| body.found != Found::Body) {
             let dir = self.store.join(&name[..2]);
             match fs::create_dir(&dir) {
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
@@ -97,9 +134,13 @@ impl Objects {
             }
             let from = self.staged(name);
             let to = self.store.join(name);
-            match renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE) {
+            let flags = match body.found {
+                Found::Damaged => RenameFlags::empty(),
+                _ => RenameFlags::NOREPLACE,
+            };
+            match renameat_with(CWD, &from, CWD, &to, flags) {
                 // Another import has stored the same body.
-                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Ok(()) | Err(Errno::EXIST) => {}
                 Err(e) => return Err(Error::io("create", &to)(e)),
             }
         }
@@ -111,8 +152,9 @@ impl Objects {
         if self.bodies.contains_key(&name) {
             return Ok(());
         }
-        let is_new = !self.store.join(&name).exists();
-        if is_new {
+        let found = self.look_up(&name, id, size)?;
+        if found != Found::Body {
+            self.check_room(self.buffer.len() as u64)?;
             let path = self.temporary();
             let file = match body {
                 Some(file) => file,
@@ -127,8 +169,33 @@ impl Objects {
             let to = self.staged(&name);
             fs::rename(&path, &to).map_err(Error::io("create", &to))?;
         }
-        self.bodies.insert(name, Stored { size, is_new });
+        self.bodies.insert(name, Stored { size, found });
         Ok(())
+    }
+
+    /// What the store has by the name of a body. All of it is read, because importing a source once
+    /// more is what restores a damaged base. That is one read and one hash of what is shared, a
+    /// tenth of what reading it from the source has just cost; a note of what was checked in this
+    /// boot would not know what has happened to the file since.
+    fn look_up(&mut self, name: &str, id: &Sha256HashValue, size: u64) -> Result<Found> {
+        let path = self.store.join(name);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(e) => return Err(Error::io("open", &path)(e)),
+        };
+        let is_body = file.metadata().and_then(|found| {
+            Ok(found.is_file()
+                && found.len() == size
+                && Sha256HashValue::from(digest(&file, size, &mut self.check)?) == *id)
+        });
+        match is_body {
+            Ok(true) => Ok(Found::Body),
+            Ok(false) => Ok(Found::Damaged),
+            // What the disk, or the checksums of its filesystem, no longer yields.
+            Err(e) if e.raw_os_error() == Some(Errno::IO.raw_os_error()) => Ok(Found::Damaged),
+            Err(e) => Err(Error::io("read", &path)(e)),
+        }
     }
 
     /// The file of a new body before [`Objects::commit`].
@@ -140,6 +207,28 @@ impl Objects {
     fn temporary(&self) -> PathBuf {
         self.staging.join("body")
     }
+}
+
+/// The digest of a file of `size` bytes.
+fn digest(file: &File, size: u64, buffer: &mut [u8]) -> io::Result<[u8; 32]> {
+    let mut hasher = Hasher::new();
+    while hasher.len() < size {
+        let data = match seek(file, SeekFrom::Data(hasher.len())) {
+            // The rest is a hole.
+            Err(Errno::NXIO) => size,
+            data => data?.min(size),
+        };
+        hasher.zeros(data - hasher.len());
+        let hole = if data < size { seek(file, SeekFrom::Hole(data))?.min(size) } else { size };
+        while hasher.len() < hole {
+            let want = usize::try_from(hole - hasher.len()).unwrap_or(PIECE).min(buffer.len());
+            match file.read_at(&mut buffer[..want], hasher.len())? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                n => hasher.data(&buffer[..n]),
+            }
+        }
+    }
+    Ok(hasher.finish())
 }
 
 /// A body that is being written.
@@ -197,6 +286,7 @@ impl Body<'_> {
 
     /// Writes the buffer to the file.
     fn flush(&mut self) -> Result<()> {
+        self.objects.check_room(self.objects.buffer.len() as u64)?;
         let path = self.objects.temporary();
         let file = match &mut self.file {
             Some(file) => file,

@@ -9,7 +9,7 @@ use composefs::erofs::format::FormatVersion;
 use composefs::erofs::writer::{ValidatedFileSystem, mkfs_erofs_versioned};
 use composefs::fsverity::Sha256HashValue;
 use composefs::generic_tree::LeafId;
-use composefs::tree::{Directory, FileSystem, Inode, Leaf, LeafContent, Stat};
+use composefs::tree::{Directory, FileSystem, Inode, Leaf, LeafContent, RegularFile, Stat};
 
 use crate::error::{Error, Result};
 
@@ -23,10 +23,21 @@ const PATH_MAX: usize = 4095;
 /// The composefs writer visits the tree recursively, so its depth needs a bound.
 const DEPTH_MAX: usize = 1000;
 
+/// The most memory that a tree may take: some three million files. A few megabytes of a compressed
+/// archive could take more than the host has. The image takes about as much again.
+const BYTES_MAX: u64 = 1 << 30;
+/// What a file takes beside its name, attributes and content.
+const FILE_BYTES: u64 = 256;
+
 /// All files of a base. Bodies of more than 64 bytes are in [`Objects`](crate::Objects).
 #[derive(Debug)]
 pub struct Tree {
     fs: FileSystem<Sha256HashValue>,
+    /// How many device nodes in /dev were left out.
+    devices: u64,
+    /// About how many bytes of memory the tree takes, and may take.
+    bytes: u64,
+    bytes_max: u64,
 }
 
 impl Default for Tree {
@@ -38,12 +49,14 @@ impl Default for Tree {
 impl Tree {
     /// A tree with an empty root directory.
     pub fn new() -> Self {
-        Self { fs: FileSystem::new(directory_stat()) }
+        let fs = FileSystem::new(directory_stat());
+        Self { fs, devices: 0, bytes: 0, bytes_max: BYTES_MAX }
     }
 
     /// Adds a directory, or sets the metadata of one that exists.
     pub(crate) fn directory(&mut self, path: &[u8], stat: Stat) -> Result<()> {
         let parts = split(path)?;
+        self.take(path, &stat, 0)?;
         let Some((name, parents)) = parts.split_last() else {
             self.fs.set_root_stat(stat);
             return Ok(());
@@ -67,9 +80,52 @@ impl Tree {
             );
             return Err(Error::refused(path, reason));
         }
+        let content_bytes = match &content {
+            LeafContent::Symlink(target) => target.len(),
+            LeafContent::Regular(RegularFile::Inline(data)) => data.len(),
+            _ => 0,
+        };
+        self.take(path, &stat, content_bytes)?;
         let id = self.fs.push_leaf(stat, content);
         self.link(path, id)?;
         Ok(id)
+    }
+
+    /// Leaves out a device node in /dev, where a guest gets those that it may have. Anywhere else
+    /// it is refused, because a guest could not use it, and what it is for would fail there.
+    pub(crate) fn leave_out(&mut self, path: &[u8]) -> Result<()> {
+        match split(path)?.as_slice() {
+            [dev, _, ..] if *dev == "dev" => {
+                self.devices += 1;
+                Ok(())
+            }
+            _ => Err(Error::refused(
+                path,
+                "a device node outside of /dev; no guest could use it, so leave it out of the \
+                 source (`tar --exclude=PATH`), and give the guest the device by its key `devices`",
+            )),
+        }
+    }
+
+    /// How many device nodes were left out.
+    pub fn left_out(&self) -> u64 {
+        self.devices
+    }
+
+    /// Counts what a file takes, and refuses it if that is too much.
+    fn take(&mut self, path: &[u8], stat: &Stat, content: usize) -> Result<()> {
+        let attributes = stat.xattrs.iter().map(|(name, value)| name.len() + value.len());
+        let bytes = path.len() + content + attributes.sum::<usize>();
+        self.bytes += FILE_BYTES + bytes as u64;
+        if self.bytes > self.bytes_max {
+            let reason = format!(
+                "with it, names and attributes of the source take more than {} MiB of memory; \
+                 leave files out of the source",
+                self.bytes_max >> 20
+            );
+            return Err(Error::refused(path, reason));
+        }
+        Ok(())
     }
 
     /// Adds a hard link to a file.
@@ -77,6 +133,7 @@ impl Tree {
         let parts = split(path)?;
         let both = || Error::refused(path, "it is a file and a directory at once");
         let (name, parents) = parts.split_last().ok_or_else(both)?;
+        self.take(path, &directory_stat(), 0)?;
         let parent = self.parent(path, parents)?;
         if let Some(Inode::Directory(_)) = parent.lookup(name) {
             return Err(both());
@@ -138,6 +195,7 @@ impl Tree {
             match dir.lookup(part) {
                 Some(Inode::Directory(_)) => {}
                 None => {
+                    self.bytes += FILE_BYTES;
                     let new = Box::new(Directory::new(directory_stat()));
                     dir.insert(part, Inode::Directory(new));
                 }
@@ -185,9 +243,48 @@ fn split(path: &[u8]) -> Result<Vec<&OsStr>> {
     Ok(parts)
 }
 
-/// The error for a device node at `path`.
-pub(crate) fn device_refused(path: &[u8]) -> Error {
-    let reason = "a device node; a guest gets its devices from Holm, so leave it out of the source \
-                  (`tar --exclude=./dev/*`)";
-    Error::refused(path, reason)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries, names, links, attributes, contents and parents that an archive omits: each takes
+    /// memory.
+    #[test]
+    fn memory_is_bounded() {
+        const ROOM: u64 = 100 << 10;
+        let full = |mut add: Box<dyn FnMut(&mut Tree, u64) -> Result<()>>| {
+            let mut tree = Tree { bytes_max: ROOM, ..Tree::new() };
+            let error = (0..2 * ROOM / FILE_BYTES).find_map(|n| add(&mut tree, n).err());
+            error.expect("it is refused").to_string()
+        };
+        let name = |n: u64| n.to_string().into_bytes();
+        let said = [
+            full(Box::new(move |tree, n| tree.directory(&name(n), directory_stat()))),
+            full(Box::new(move |tree, n| {
+                tree.file(&name(n), directory_stat(), LeafContent::Fifo).map(drop)
+            })),
+            full(Box::new(move |tree, n| {
+                if n == 0 {
+                    tree.file(b"0", directory_stat(), LeafContent::Fifo)?;
+                }
+                let id = tree.find(b"0").expect("the first");
+                tree.link(&name(n + 1), id)
+            })),
+            full(Box::new(move |tree, n| {
+                if n > 2 {
+                    return Ok(());
+                }
+                tree.directory(format!("{n}{}", "/d".repeat(200)).as_bytes(), directory_stat())
+            })),
+            full(Box::new(move |tree, n| {
+                let value = vec![7_u8; 60 << 10].into();
+                let xattrs = BTreeMap::from([(OsStr::new("user.a").into(), value)]);
+                let stat = Stat { xattrs, ..directory_stat() };
+                if n > 2 { Ok(()) } else { tree.directory(&name(n), stat) }
+            })),
+        ];
+        for said in said {
+            assert!(said.contains("leave files out"), "{said}");
+        }
+    }
 }

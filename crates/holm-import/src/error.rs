@@ -36,7 +36,7 @@ impl Error {
     /// The error with its causes, and a remedy if the disk is full.
     pub fn to_text(&self) -> String {
         let mut text = self.to_string();
-        let mut full = false;
+        let mut full = matches!(self, Self::Image(holm_image::Error::NoRoom { .. }));
         let mut cause = std::error::Error::source(self);
         while let Some(e) = cause {
             text = format!("{text}: {e}");

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use holm::pool::Pool;
-use holm::store::{BaseMeta, Object, Phase, Source, Staging};
+use holm::store::{BaseMeta, Object, Phase, Remarks, Source, Staging};
 use holm_image::source::{archive, busybox, debootstrap, directory};
 use holm_image::{Objects, System, Tree};
 use rustix::fs::syncfs;
 
 use crate::args::Args;
 use crate::error::{Error, Result};
-use crate::report::Report;
+use crate::report::{self, Report};
 
 /// Imports the base.
 pub fn import(args: &Args) -> Result<()> {
@@ -28,6 +28,7 @@ pub fn import(args: &Args) -> Result<()> {
     if let Some(root) = installed {
         fs::remove_dir_all(&root).map_err(Error::io("remove", &root))?;
     }
+    let devices = tree.left_out();
     write(args, tree, &objects, &staging)?;
     report.step(Phase::Sync, 0, None, "");
     sync(staging.dir())?;
@@ -35,6 +36,7 @@ pub fn import(args: &Args) -> Result<()> {
     fs::remove_dir_all(&new).map_err(Error::io("remove", &new))?;
     sync(staging.dir())?;
     staging.commit(&args.name)?;
+    report::remarks(&Remarks { restored_objects: objects.restored(), left_out_devices: devices });
     Ok(())
 }
 
@@ -103,7 +105,9 @@ fn write(args: &Args, tree: Tree, objects: &Objects, staging: &Staging) -> Resul
         let path = staging.dir().join(name);
         fs::write(&path, data).map_err(Error::io("write", &path))
     };
-    put("image", &tree.image()?)?;
+    let image = tree.image()?;
+    objects.check_room(image.len() as u64)?;
+    put("image", &image)?;
     let line = |(path, size): (&str, u64)| format!("{}\n", Object { path: path.into(), size });
     put("objects", objects.bodies().map(line).collect::<String>().as_bytes())?;
     put("base.toml", meta.to_text().as_bytes())

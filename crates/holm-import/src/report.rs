@@ -3,10 +3,18 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use holm::store::{Phase, Progress};
+use holm::store::{Phase, Progress, Remarks};
 
 /// The shortest time between two reports.
 const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Reports what is worth a word about an import that has succeeded.
+pub fn remarks(remarks: &Remarks) {
+    if let Ok(line) = serde_json::to_string(remarks) {
+        // The base is there, whoever hears of it.
+        let _ = writeln!(std::io::stdout(), "{line}");
+    }
+}
 
 /// Reports progress, at a limited rate.
 pub struct Report {

@@ -29,6 +29,8 @@ pub struct Base {
     own_bytes: u64,
     /// Its metadata image on the host.
     image: PathBuf,
+    /// What is missing or cut off, with the remedy; null if nothing is.
+    damage: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -55,6 +57,7 @@ impl From<&store::Base> for Base {
             size_bytes: meta.bytes,
             own_bytes: meta.own_bytes,
             image: base.image.clone(),
+            damage: base.damage.clone(),
         }
     }
 }

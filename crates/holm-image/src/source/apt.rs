@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use super::program::output;
 use crate::error::{Error, Result};
 
 /// The suites that have updates and security updates.
@@ -11,11 +12,9 @@ const FORMAT: &str = "$(CREATED_BY)|$(ORIGIN)|$(LABEL)|$(RELEASE)|$(COMPONENT)|$
 
 /// The lines of a sources.list for `suite`, with the host's mirrors.
 pub fn sources(suite: &str) -> Result<Vec<String>> {
-    let output = Command::new("apt-get")
-        .args(["indextargets", "--format", FORMAT])
-        .output()
-        .map_err(Error::io("start", std::path::Path::new("apt-get")))?;
-    let lines = from_targets(suite, &String::from_utf8_lossy(&output.stdout));
+    let mut apt = Command::new("apt-get");
+    let targets = output("apt-get", apt.args(["indextargets", "--format", FORMAT]))?;
+    let lines = from_targets(suite, &targets);
     if lines.is_empty() {
         let reason = "apt on this host knows no Debian mirror; run `apt update`, or name one with \
                       --mirror http://deb.debian.org/debian";

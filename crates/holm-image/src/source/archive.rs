@@ -14,7 +14,7 @@ use super::Progress;
 use crate::error::{Error, Result};
 use crate::objects::{Body, Objects, PIECE};
 use crate::tar::{self, Entry, Reader};
-use crate::tree::{Content, Tree, device_refused};
+use crate::tree::{Content, Tree};
 
 /// The longest file, as in ext4. A hole of 2^63 bytes is cheap in an archive, but would take
 /// megabytes in the image.
@@ -78,7 +78,7 @@ fn read_entry(
         }
         b'1' => return hard_link(tree, path, &entry.link),
         b'2' => LeafContent::Symlink(OsStr::from_bytes(&entry.link).into()),
-        b'3' | b'4' => return Err(device_refused(path)),
+        b'3' | b'4' => return tree.leave_out(path),
         b'5' => return tree.directory(path, stat()?),
         b'6' => LeafContent::Fifo,
         // A volume label.

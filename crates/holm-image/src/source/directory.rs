@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use super::Progress;
 use crate::error::{Error, Result};
 use crate::objects::{Objects, PIECE};
-use crate::tree::{Tree, device_refused};
+use crate::tree::Tree;
 use crate::xattrs::{self, Xattrs};
 
 /// Reads the directory `root`. Mountpoints in it, and the directories in `empty`, become empty
@@ -125,7 +125,7 @@ impl Scan<'_, '_> {
             FileType::Fifo => LeafContent::Fifo,
             // Useless without the process that made it, which makes a new one.
             FileType::Socket => return Ok(()),
-            _ => return Err(device_refused(path)),
+            _ => return self.tree.leave_out(path),
         };
         let id = self.tree.file(path, to_stat(path)?, content)?;
         if found.stx_nlink > 1 {

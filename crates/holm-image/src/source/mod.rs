@@ -5,6 +5,7 @@ pub mod archive;
 pub mod busybox;
 pub mod debootstrap;
 pub mod directory;
+mod program;
 
 /// Called frequently with the progress: how much is done (bytes, or steps of an installation), how
 /// much there is to do if that is known, and what is being worked on.

@@ -129,8 +129,8 @@ fn create(root: &Path) -> Result<PathBuf> {
 }
 
 /// Closes the root to the other users of the host: what they must not read in a base, such as its
-/// /etc/shadow, is an object that has no mode of its own to protect it. Returns whether the root was
-/// open to them.
+/// /etc/shadow, is an object that has no mode of its own to protect it. Returns whether the root
+/// was open to them.
 fn close(root: &Path) -> Result<bool> {
     const OTHERS: u32 = 0o077;
     let found = fs::metadata(root).map_err(|error| Error::io("look at", root, error))?;

@@ -5,11 +5,13 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use super::damage;
 use super::error::Error;
 use super::meta::{self, BaseMeta};
 use super::objects;
 use super::staging::clean;
 use crate::config::nearest;
+use crate::failed::in_one_line;
 use crate::pool::{Name, Pool};
 
 /// A base.
@@ -21,6 +23,8 @@ pub struct Base {
     pub image: PathBuf,
     /// Its base.toml.
     pub meta: BaseMeta,
+    /// What is wrong with it, with the remedy; only [`list`] looks.
+    pub damage: Option<String>,
 }
 
 /// Loads the base `name`.
@@ -44,11 +48,11 @@ pub fn load(pool: &Pool, name: &Name) -> Result<Base, Error> {
     if !image.exists() {
         return Err(Error::Damaged { name: name.clone(), missing: "image" });
     }
-    Ok(Base { name: name.clone(), image, meta })
+    Ok(Base { name: name.clone(), image, meta, damage: None })
 }
 
-/// All bases except damaged ones, sorted by name, with the current `own_bytes`. Cleans up after
-/// killed imports.
+/// All bases that can be loaded, sorted by name, with the current `own_bytes` and what is wrong
+/// with them. Cleans up after killed imports.
 pub fn list(pool: &Pool) -> Result<Vec<Base>, Error> {
     clean(pool)?;
     let names = pool.bases()?;
@@ -61,31 +65,58 @@ pub fn list(pool: &Pool) -> Result<Vec<Base>, Error> {
             Err(e) => return Err(e),
         }
     }
-    own_bytes(pool, &mut bases)?;
+    look_at(pool, &mut bases);
     Ok(bases)
 }
 
-/// Sets `own_bytes` of each base. `bases` must be all that exist.
-fn own_bytes(pool: &Pool, bases: &mut [Base]) -> Result<(), Error> {
+/// Sets `own_bytes` and `damage` of each base. `bases` must be all that exist.
+fn look_at(pool: &Pool, bases: &mut [Base]) {
     let mut lists = Vec::with_capacity(bases.len());
-    let mut users: HashMap<String, u32> = HashMap::new();
-    for base in &*bases {
-        let list = objects::read(&pool.base_dir(&base.name).join("objects"))?;
+    // How many bases have an object, and what is wrong with it.
+    let mut known: HashMap<String, (u32, Option<String>)> = HashMap::new();
+    for base in &mut *bases {
+        base.damage = damage::of_image(&base.image)
+            .map(|what| format!("{what}; remove it (holm base rm) and import it again"));
+        let list = match objects::read(&pool.base_dir(&base.name).join("objects")) {
+            Ok(list) => list,
+            Err(error) => {
+                base.damage.get_or_insert_with(|| in_one_line(&error));
+                Vec::new()
+            }
+        };
         for object in &list {
-            *users.entry(object.path.clone()).or_default() += 1;
+            let known = known.entry(object.path.clone());
+            known.or_insert_with(|| (0, damage::of_object(pool, object))).0 += 1;
         }
         lists.push(list);
     }
     for (base, list) in bases.iter_mut().zip(lists) {
-        base.meta.own_bytes = list.iter().filter(|o| users[&o.path] == 1).map(|o| o.size).sum();
+        base.meta.own_bytes = list.iter().filter(|o| known[&o.path].0 == 1).map(|o| o.size).sum();
+        let damaged: Vec<&String> =
+            list.iter().filter_map(|object| known[&object.path].1.as_ref()).collect();
+        if let [first, others @ ..] = damaged.as_slice()
+            && base.damage.is_none()
+        {
+            let others = match others.len() {
+                0 => String::new(),
+                n => format!(", and {n} more"),
+            };
+            let source = &base.meta.source;
+            base.damage = Some(format!(
+                "{first}{others}; import its source ({source}) once more by another name, which \
+                 restores the files of both"
+            ));
+        }
     }
-    Ok(())
 }
 
-/// An error for each damaged base.
-pub fn damaged(pool: &Pool) -> Result<Vec<Error>, Error> {
-    let errors = pool.bases()?.into_iter().filter_map(|name| load(pool, &name).err());
-    Ok(errors.filter(|e| !matches!(e, Error::NotFound { .. })).collect())
+/// Each base that cannot be loaded, with the error.
+pub fn damaged(pool: &Pool) -> Result<Vec<(Name, Error)>, Error> {
+    let errors = pool.bases()?.into_iter().filter_map(|name| {
+        let error = load(pool, &name).err()?;
+        Some((name, error))
+    });
+    Ok(errors.filter(|(_, error)| !matches!(error, Error::NotFound { .. })).collect())
 }
 
 fn not_found(pool: &Pool, name: &Name) -> Error {

@@ -1,10 +1,12 @@
 //! Running holm-import, the program that writes bases.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::env;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::{env, thread};
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, load};
@@ -48,6 +50,15 @@ pub struct Progress {
     pub note: String,
 }
 
+/// What is worth a word about an import that has succeeded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remarks {
+    /// Damaged objects that it has replaced.
+    pub restored_objects: u64,
+    /// Device nodes of the source that are not in the base.
+    pub left_out_devices: u64,
+}
+
 /// Imports the base `name` from `source`. Calls `progress` a few times a second.
 ///
 /// The base becomes visible when all of it is on disk.
@@ -57,20 +68,26 @@ pub fn import(
     source: &Source,
     options: &ImportOptions,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Base, Error> {
+) -> Result<(Base, Remarks), Error> {
+    source.check()?;
     clean(pool)?;
     if pool.base_dir(name).exists() {
         return Err(Error::Exists { name: name.clone() });
     }
     let program = program()?;
+    // In memory, so that nobody has to read it while the progress is read.
+    let errors = memfd_create("errors", MemfdFlags::CLOEXEC).map(File::from);
+    let errors = errors.map_err(|errno| Error::io("make a file for", &program)(errno.into()))?;
+    let stderr = errors.try_clone().map_err(Error::io("start", &program))?;
     let mut child = command(&program, pool, name, source, options)
+        .stderr(stderr)
         .spawn()
         .map_err(Error::io("start", &program))?;
-    let outcome = watch(&mut child, progress);
+    let outcome = watch(&mut child, errors, progress);
     let status = child.wait().map_err(Error::io("wait for", &program))?;
-    let message = outcome.map_err(Error::io("read the output of", &program))?;
+    let (message, remarks) = outcome.map_err(Error::io("read the output of", &program))?;
     if status.success() {
-        return load(pool, name);
+        return Ok((load(pool, name)?, remarks));
     }
     // It may have stored objects before it failed, which a killed import does not remove.
     gc::request(pool)?;
@@ -94,26 +111,33 @@ fn command(
     }
     command.arg("--").arg(source.to_arg());
     let stdin = if *source == Source::Stdin { Stdio::inherit() } else { Stdio::null() };
-    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(stdin).stdout(Stdio::piped());
     command
 }
 
-/// Reports progress until the child closes its output. Returns what it wrote to stderr.
-fn watch(child: &mut Child, progress: &mut dyn FnMut(Progress)) -> io::Result<String> {
-    let (Some(stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
-        return Ok(String::new());
-    };
-    let errors = thread::spawn(move || {
-        let mut text = Vec::new();
-        stderr.read_to_end(&mut text).map(|_| text)
-    });
-    for line in BufReader::new(stdout).lines() {
-        if let Ok(step) = serde_json::from_str(&line?) {
+/// Reports progress until the child closes its output. Returns what it wrote to stderr, and its
+/// remarks.
+fn watch(
+    child: &mut Child,
+    mut errors: File,
+    progress: &mut dyn FnMut(Progress),
+) -> io::Result<(String, Remarks)> {
+    let mut remarks = Remarks::default();
+    let stdout = child.stdout.take().into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
+    for line in stdout {
+        let line = line?;
+        if let Ok(step) = serde_json::from_str(&line) {
             progress(step);
+        } else if let Ok(made) = serde_json::from_str(&line) {
+            remarks = made;
         }
     }
-    let errors = errors.join().map_err(|_| io::Error::other("reading its errors failed"))??;
-    Ok(String::from_utf8_lossy(&errors).trim().to_owned())
+    // Its output ends with it, but what it said counts only then.
+    child.wait()?;
+    let mut said = Vec::new();
+    errors.rewind()?;
+    errors.read_to_end(&mut said)?;
+    Ok((String::from_utf8_lossy(&said).trim().to_owned(), remarks))
 }
 
 /// The path of holm-import: from the environment, beside the running program, in its libexec

@@ -18,6 +18,7 @@
 //! renamed.
 
 mod base;
+mod damage;
 mod directory;
 mod error;
 mod gc;
@@ -32,7 +33,7 @@ mod users;
 
 pub use base::{Base, damaged, list, load};
 pub use error::Error;
-pub use import::{ImportOptions, Phase, Progress, import};
+pub use import::{ImportOptions, Phase, Progress, Remarks, import};
 pub use meta::BaseMeta;
 pub use objects::Object;
 pub use pin::{Pin, pin, pin_all};

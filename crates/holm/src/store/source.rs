@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::error::Error;
+use crate::failed::is_there;
 
 /// The SOURCE of `holm base import NAME SOURCE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,18 @@ impl Source {
                 debootstrap(text, &text["debootstrap:".len()..])
             }
             _ => Ok(Self::Path(PathBuf::from(text))),
+        }
+    }
+
+    /// Refuses a path where nothing is: it is more often the name of something that Holm has no
+    /// source for.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        match self {
+            Self::Path(path) if !is_there(path)? => Err(bad(
+                &path.to_string_lossy(),
+                &format!("No such file or directory.{} {SOURCES}", guess(&path.to_string_lossy())),
+            )),
+            _ => Ok(()),
         }
     }
 
@@ -93,6 +106,48 @@ fn is_identifier(text: &str, more: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
 }
 
+/// All sources, for somebody who has named something else.
+const SOURCES: &str = "\
+Sources are:
+  debootstrap:trixie+nginx  a Debian suite with packages
+  busybox                   the host's static busybox
+  ./rootfs                  a directory with a root filesystem
+  ./rootfs.tar.zst          the same as a tar, also .gz, .xz or not compressed
+  -                         a tar on standard input";
+
+const SUITES: [&str; 9] = [
+    "bullseye",
+    "bookworm",
+    "trixie",
+    "forky",
+    "sid",
+    "oldstable",
+    "stable",
+    "testing",
+    "unstable",
+];
+
+/// What somebody has probably meant by a path where nothing is, as a sentence.
+fn guess(text: &str) -> String {
+    if SUITES.contains(&text) {
+        return format!(" Did you mean debootstrap:{text}?");
+    }
+    match text.split_once(':') {
+        Some(("http" | "https" | "ftp", _)) => {
+            format!(" Holm fetches nothing: curl -L {text} | holm base import NAME -.")
+        }
+        Some(("docker" | "podman" | "oci" | "docker-daemon", image)) => {
+            let image = image.trim_start_matches('/');
+            format!(
+                " Holm knows no registry: \
+                 docker export $(docker create {image}) | holm base import NAME -."
+            )
+        }
+        Some(("debian", suite)) => format!(" Did you mean debootstrap:{suite}?"),
+        _ => String::new(),
+    }
+}
+
 fn bad(text: &str, reason: &str) -> Error {
     Error::Source { text: text.into(), reason: reason.into() }
 }
@@ -123,6 +178,21 @@ mod tests {
         ] {
             assert_eq!(parse(text).unwrap(), want, "{text}");
             assert_eq!(want.to_arg(), OsString::from(text));
+        }
+    }
+
+    #[test]
+    fn what_was_meant() {
+        for (text, meant) in [
+            ("trixie", "debootstrap:trixie?"),
+            ("debian:sid", "debootstrap:sid?"),
+            ("https://example.org/a.tar.xz", "curl -L https://example.org/a.tar.xz |"),
+            ("docker:alpine", "docker create alpine)"),
+            ("docker://alpine:3", "docker create alpine:3)"),
+            ("./rootfs", ""),
+        ] {
+            let said = guess(text);
+            assert!(said.contains(meant) && (!meant.is_empty() || said.is_empty()), "{said}");
         }
     }
 

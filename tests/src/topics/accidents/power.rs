@@ -1,6 +1,6 @@
-//! Power failures: what a command has said is done is on disk. A directory keeps the names in it for
-//! sure only when it has been synced, so every name that a command makes, renames or removes below
-//! the root must be followed by a sync of its directory before the command ends.
+//! Power failures: what a command has said is done is on disk. A directory keeps the names in it
+//! for sure only when it has been synced, so every name that a command makes, renames or removes
+//! below the root must be followed by a sync of its directory before the command ends.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -86,6 +86,7 @@ fn check(log: &str, root: &Path) -> (BTreeSet<PathBuf>, usize) {
                 changed = changed.into_iter().map(moved).collect();
                 changed.extend(parents.map(Path::to_owned));
             }
+            _ if paths.iter().any(|path| is_old(path)) => {}
             _ => changed.extend(parents.map(Path::to_owned)),
         }
     }
@@ -101,8 +102,12 @@ fn matters(below: &Path) -> bool {
         Component::Normal(name) => name.to_str(),
         _ => None,
     });
-    let is_old = |part: Component<'_>| part.as_os_str().to_string_lossy().starts_with(".old-");
-    !matches!(first, Some("tmp" | "lock" | "stage" | "objects")) && !below.components().any(is_old)
+    !matches!(first, Some("tmp" | "lock" | "stage" | "objects"))
+}
+
+/// Whether it is part of a base that is no longer one.
+fn is_old(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str().to_string_lossy().starts_with(".old-"))
 }
 
 struct Call<'a> {

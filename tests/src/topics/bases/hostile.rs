@@ -101,8 +101,9 @@ fn archives_that_are_refused(sandbox: &mut Sandbox) {
         (vec![entry(b'2', "out", "/", b""), file("out/tmp/x")], &["out/tmp/x", "not a directory"]),
         (vec![entry(b'1', "passwd", "/etc/passwd", b"")], &["hard link", "/etc/passwd"]),
         (vec![entry(b'1', "x", "../../etc/passwd", b"")], &["hard link"]),
-        (vec![entry(b'3', "dev/null", "", b"")], &["dev/null", "device node", "--exclude"]),
-        (vec![entry(b'4', "dev/sda", "", b"")], &["device node"]),
+        (vec![entry(b'3', "devices/null", "", b"")], &["devices/null", "device node", "--exclude"]),
+        (vec![entry(b'4', "dev", "", b"")], &["device node"]),
+        (vec![entry(b'4', "dev/sda", "", b"")], &["no files"]),
         (vec![file("a"), entry(b'5', "a", "", b"")], &["a file and a directory"]),
         (vec![file("a/b"), file("a")], &["a file and a directory"]),
         (vec![entry(b'2', "empty", "", b"")], &["empty", "0 bytes"]),
@@ -292,6 +293,9 @@ fn invalid_sources(sandbox: &mut Sandbox) {
         ("/dev/null", &["it is empty"]),
         (empty.to_str().unwrap(), &["no files"]),
         ("debootstrap:", &["suite"]),
+        ("trixie", &["No such file", "Did you mean debootstrap:trixie?", "busybox", "./rootfs"]),
+        ("docker:alpine", &["docker create alpine", "debootstrap:trixie"]),
+        ("http://example.org/x.tar", &["curl -L http://example.org/x.tar", "import NAME -"]),
         ("debootstrap:trixie+--help", &["--help"]),
     ] {
         sandbox.holm(&["base", "import", "x", source]).refused(message);

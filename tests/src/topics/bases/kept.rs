@@ -8,6 +8,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+
 use super::listing::{Entry, Listing, assert_same, list};
 use super::{odd, tool, view, work};
 use crate::sandbox::{Sandbox, skip};
@@ -21,6 +23,7 @@ pub const TESTS: &[Test] = &[
     test!(zeros_take_no_space),
     test!(a_file_above_4_gib),
     test!(mountpoints_are_empty),
+    test!(device_nodes_in_dev_are_left_out),
     test!(busybox),
     test!(debian).bases(&["debian13"]),
 ];
@@ -212,6 +215,28 @@ fn mountpoints_are_empty(sandbox: &mut Sandbox) {
     let listing = view::with(sandbox.root(), "tree", list);
     let paths: Vec<_> = listing.keys().map(|p| p.to_str().unwrap()).collect();
     assert_eq!(paths, ["", "file", "mounted"]);
+}
+
+/// As mmdebstrap leaves them, in a directory and in a tar.
+fn device_nodes_in_dev_are_left_out(sandbox: &mut Sandbox) {
+    let source = work(sandbox).join("tree");
+    fs::create_dir_all(source.join("dev/pts")).unwrap();
+    fs::write(source.join("file"), "").unwrap();
+    std::os::unix::fs::symlink("/proc/self/fd", source.join("dev/fd")).unwrap();
+    for (name, minor) in [("null", 3), ("pts/ptmx", 2)] {
+        let (path, mode) = (source.join("dev").join(name), Mode::from_raw_mode(0o666));
+        mknodat(CWD, path, FileType::CharacterDevice, mode, makedev(1, minor)).unwrap();
+    }
+    let tar = work(sandbox).join("tree.tar").display().to_string();
+    let source = source.to_str().unwrap();
+    tool(sandbox, "tar", &["--create", "--file", &tar, "-C", source, "."]);
+    for (name, from) in [("directory", source), ("archive", &tar)] {
+        let said = sandbox.holm(&["base", "import", name, from]).ok().stderr;
+        assert!(said.contains("2 device nodes in /dev left out"), "{said}");
+        let listing = view::with(sandbox.root(), name, list);
+        let paths: Vec<_> = listing.keys().map(|p| p.to_str().unwrap()).collect();
+        assert_eq!(paths, ["", "dev", "dev/fd", "dev/pts", "file"]);
+    }
 }
 
 fn busybox(sandbox: &mut Sandbox) {

@@ -1,5 +1,6 @@
 //! Bases: what is kept, what is refused, and what accidents leave.
 
+mod damage;
 mod hostile;
 mod imports;
 mod kept;
@@ -17,7 +18,8 @@ use crate::test::Test;
 
 /// All tests of bases.
 pub fn tests() -> Vec<Test> {
-    [kept::TESTS, hostile::TESTS, mirror::TESTS, imports::TESTS, pinned::TESTS].concat()
+    [kept::TESTS, hostile::TESTS, mirror::TESTS, imports::TESTS, pinned::TESTS, damage::TESTS]
+        .concat()
 }
 
 /// A directory in the sandbox's root for what a test imports.

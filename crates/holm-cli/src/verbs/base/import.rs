@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use clap::Args;
 use holm::pool::Name;
-use holm::store::{self, ImportOptions, Phase, Progress, Source};
+use holm::store::{self, ImportOptions, Phase, Progress, Remarks, Source};
 
 use crate::context::Context;
 use crate::output;
@@ -48,7 +48,10 @@ impl Run for Import {
         let mut line = Line::new(context);
         let result = store::import(&pool, &name, &source, &options, &mut |p| line.show(&text(&p)));
         line.clear();
-        let base = result?;
+        let (base, remarks) = result?;
+        if !context.quiet {
+            remark(&remarks);
+        }
         if context.json {
             term::print(&format!("{}\n", output::json(&output::Base::from(&base))));
         } else if !context.quiet {
@@ -58,6 +61,22 @@ impl Run for Import {
             term::print(&format!("{name}: {os}, {files} files, {size}, in {seconds:.1} s\n"));
         }
         Ok(0)
+    }
+}
+
+fn remark(remarks: &Remarks) {
+    let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    if remarks.left_out_devices > 0 {
+        let devices = count(remarks.left_out_devices, "device node");
+        term::print_error(&format!(
+            "holm: {devices} in /dev left out: a guest gets its devices from Holm\n"
+        ));
+    }
+    if remarks.restored_objects > 0 {
+        let files = count(remarks.restored_objects, "damaged object");
+        term::print_error(&format!(
+            "holm: {files} replaced: bases with these files are whole again; restart their guests\n"
+        ));
     }
 }
 

@@ -37,7 +37,7 @@ impl Run for Inspect {
             return Ok(0);
         }
         let none = || "none".to_owned();
-        let lines = [
+        let mut lines = vec![
             ("name", base.name.to_string()),
             ("system", meta.os.clone().unwrap_or_else(none)),
             ("machine", meta.arch.clone()),
@@ -50,6 +50,7 @@ impl Run for Inspect {
             ("of its own", term::size(meta.own_bytes)),
             ("image", base.image.display().to_string()),
         ];
+        lines.extend(base.damage.clone().map(|damage| ("damage", damage)));
         term::print(&table::list(&lines, context.colour));
         Ok(0)
     }

@@ -4,6 +4,7 @@ use clap::Args;
 use holm::store;
 
 use crate::context::Context;
+use crate::failure::Failure;
 use crate::output;
 use crate::table::{self, Cell};
 use crate::term;
@@ -22,12 +23,21 @@ impl Run for Ls {
     fn run(self, context: &Context) -> Outcome {
         let pool = context.look_if_any()?;
         let bases = pool.as_ref().map_or(Ok(Vec::new()), store::list)?;
-        for error in pool.as_ref().map_or(Ok(Vec::new()), store::damaged)? {
+        let lost = pool.as_ref().map_or(Ok(Vec::new()), store::damaged)?;
+        for (_, error) in &lost {
             term::print_error(&format!("warning: {error}\n"));
+        }
+        for base in &bases {
+            if let Some(damage) = &base.damage {
+                term::print_error(&format!("warning: base {} is damaged: {damage}\n", base.name));
+            }
         }
         if context.json {
             let all = bases.iter().map(|base| output::json(&output::Base::from(base)));
-            term::print(&format!("{}\n", output::array(all)));
+            // As where something was asked of several: an error takes the place of a document.
+            let lost =
+                lost.into_iter().map(|(name, error)| Failure::from(error).of(name.as_str()).json());
+            term::print(&format!("{}\n", output::array(all.chain(lost))));
             return Ok(0);
         }
         if context.quiet {
