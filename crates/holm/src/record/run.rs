@@ -96,8 +96,8 @@ mod tests {
         "started_boot":55,"base":"debian13","ids":{"context":3,"base":67305472,"count":65536},
         "net":{"mode":"private","instance":1,"context":3,"host_if":"h1-3","guest_v4":"10.97.0.3",
         "guest_v6":"fd00:686f:6c6d:1::3","gateway_v4":"169.254.1.1","gateway_v6":"fe80::1","mtu":1500,
-        "publish":"8080-8081:80/tcp","peers":true,"dns":["192.0.2.53"]},"stop_signal":37,
-        "security":{"caps":["CAP_SYS_NICE"],"nesting":false,"userfaultfd":true},"arch":"Native","rlimits":{"nofile":{"soft":10,"hard":20}},"minimal":false,"notifies":true,
+        "publish":"8080-8081:80/tcp","peers":true,"host_access":false,"dns":["192.0.2.53"]},"stop_signal":37,
+        "security":{"caps":["CAP_SYS_NICE"],"nesting":false,"userfaultfd":true,"packet_rings":false},"arch":"Native","rlimits":{"nofile":{"soft":10,"hard":20}},"minimal":false,"notifies":true,
         "ephemeral":false,"stopping":false,"stopping_until":null,"adopted":null}"#;
 
     #[test]
