@@ -126,10 +126,10 @@ fn watch(
     let stdout = child.stdout.take().into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
     for line in stdout {
         let line = line?;
-        if let Ok(step) = serde_json::from_str(&line) {
-            progress(step);
-        } else if let Ok(made) = serde_json::from_str(&line) {
-            remarks = made;
+        match (serde_json::from_str(&line), serde_json::from_str(&line)) {
+            (Ok(step), _) => progress(step),
+            (_, Ok(made)) => remarks = made,
+            _ => {}
         }
     }
     // Its output ends with it, but what it said counts only then.

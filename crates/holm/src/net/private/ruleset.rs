@@ -69,7 +69,7 @@ fn from_guests(mine: &str) -> String {
 /// The bound of the connections that a guest opens.
 fn opened_by_guests(mine: &str) -> String {
     format!(
-        r#"
+        r"
   set openers {{ type iface_index; flags dynamic; }}
   set refused_openers {{ type iface_index; flags dynamic, timeout; timeout 100ms; }}
   # The first packet of each connection: an entry that is not in the table yet.
@@ -87,7 +87,7 @@ fn opened_by_guests(mine: &str) -> String {
     add @refused_openers {{ iif }}
     drop
   }}
-"#
+"
     )
 }
 
@@ -144,7 +144,7 @@ fn between_guests(mine: &str, (v4, v6): (Ipv4Addr, Ipv6Addr)) -> String {
     let guests = guests();
     let isolated = format!("{{ {GROUP_ISOLATED}, {GROUP_ISOLATED_AND_HOST} }}");
     format!(
-        r#"
+        r"
   chain forward {{
     type filter hook forward priority filter; policy accept;
     iifname {mine} iifgroup {isolated} oifgroup {guests} goto isolated
@@ -157,7 +157,7 @@ fn between_guests(mine: &str, (v4, v6): (Ipv4Addr, Ipv6Addr)) -> String {
     ip6 saddr . ip6 daddr @hairpin_6 accept
     drop
   }}
-"#
+"
     )
 }
 
@@ -166,7 +166,7 @@ fn to_host(mine: &str, resolver: &Resolver) -> String {
     let with_host = format!("{{ {GROUP_PEERS_AND_HOST}, {GROUP_ISOLATED_AND_HOST} }}");
     let own_dns = name_servers(resolver);
     format!(
-        r#"
+        r"
   chain to_host {{
     type filter hook input priority filter; policy accept;
     iifname {mine} iifgroup != {with_host} goto services_of_host
@@ -179,7 +179,7 @@ fn to_host(mine: &str, resolver: &Resolver) -> String {
     meta l4proto tcp reject with tcp reset
     reject with icmpx port-unreachable
   }}
-"#
+"
     )
 }
 
