@@ -110,6 +110,7 @@ fn archives_that_are_refused(sandbox: &mut Sandbox) {
         (vec![entry(b'M', "rest", "", b"")], &["type `M`"]),
         (vec![pax("path", &long), file("x")], &["255 bytes"]),
         (vec![pax("path", &deep), file("x")], &["too long"]),
+        (vec![pax("uid", "4294967296"), file("x")], &["owner 4294967296", "not a user id"]),
         (
             vec![pax("SCHILY.xattr.trusted.overlay.redirect", "/etc/shadow"), file("x")],
             &["trusted.overlay.redirect", "overlay"],
@@ -204,6 +205,9 @@ fn archives_that_are_damaged(sandbox: &mut Sandbox) {
     let dir = work(sandbox);
     let good = archive(&[entry(b'0', "file", "", &[b'x'; 3000])]);
     refused(sandbox, &good[..2000], &["cut off"]);
+    let mut other_name = archive(&[entry(b'0', "one", "", b"data"), entry(b'0', "two", "", b"")]);
+    other_name[1024] ^= 1;
+    refused(sandbox, &other_name, &["checksum"]);
     refused(sandbox, &[], &["it is empty"]);
     refused(sandbox, &[0; 10_240], &["empty"]);
     refused(sandbox, &vec![b'?'; 5000], &["neither a tar"]);
