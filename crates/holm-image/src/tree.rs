@@ -247,12 +247,14 @@ fn split(path: &[u8]) -> Result<Vec<&OsStr>> {
 mod tests {
     use super::*;
 
+    type Add = Box<dyn FnMut(&mut Tree, u64) -> Result<()>>;
+
     /// Entries, names, links, attributes, contents and parents that an archive omits: each takes
     /// memory.
     #[test]
     fn memory_is_bounded() {
         const ROOM: u64 = 100 << 10;
-        let full = |mut add: Box<dyn FnMut(&mut Tree, u64) -> Result<()>>| {
+        let full = |mut add: Add| {
             let mut tree = Tree { bytes_max: ROOM, ..Tree::new() };
             let error = (0..2 * ROOM / FILE_BYTES).find_map(|n| add(&mut tree, n).err());
             error.expect("it is refused").to_string()
