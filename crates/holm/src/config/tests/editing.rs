@@ -145,7 +145,7 @@ fn wrong_changes_are_refused() {
         ("net.mode=none", "guest.toml:2:15: net.publish conflicts with net.mode"),
         ("env.A B=1", "env.A B=1: \"A B\" cannot name a variable"),
         ("command=", "command=: names no program"),
-        ("cpu.cap=nan", "cpu.cap=nan: \"nan\" is not a unit"),
+        ("cpu.cap=nan", "cpu.cap=nan: \"nan\" is not an amount"),
     ];
     for (change, expected) in cases {
         let error = refused(change);

@@ -104,7 +104,7 @@ fn wrong_types() {
         ("pids.limit = 1.5", "2:14: pids.limit: \"1.5\" is not a whole number"),
         (
             "autostart = \"soon\"",
-            "2:13: autostart: \"soon\" is not a whole number; write true, false",
+            "2:13: autostart: \"soon\" is not a whole number from 0 on; write true, false",
         ),
         ("hostname = \"a\\u0000\"", "2:12: hostname must not contain a zero byte"),
     ]);
@@ -118,9 +118,9 @@ fn wrong_values_and_units() {
             "[memory]\n  swap  =  \"1MB\"",
             "3:12: memory.swap: \"MB\" may mean 1000 or 1024; write 1M (1024)",
         ),
-        ("memory.limit = -5", "2:16: memory.limit: \"-5\" is not a unit of size"),
+        ("memory.limit = -5", "2:16: memory.limit: \"-5\" is not a size"),
         ("memory.limit = 9223372036854775808", "2:16: memory.limit: 9223372036854775808 is too"),
-        ("memory.limit = inf", "2:16: memory.limit: \"inf\" is not a unit"),
+        ("memory.limit = inf", "2:16: memory.limit: \"inf\" is not a size"),
         ("cpu.cap = 0", "2:11: cpu.cap: 0 is out of range"),
         ("cpu.share = 0", "2:13: cpu.share: 0 is out of range, 1 to 10000"),
         ("cpu.share = -3", "2:13: cpu.share: \"-3\" is not a whole number"),
