@@ -146,7 +146,7 @@ fn settings_on_the_command_line_are_checked() {
         (&["--set", "memory.limt=1G"], "did you mean memory.limit?"),
         (&["--set", "memory.limit"], "write KEY=VALUE"),
         (&["-m", "1MB"], "write 1M (1024)"),
-        (&["--cpu", "half"], "is not a unit of CPU time"),
+        (&["--cpu", "half"], "is not an amount of CPU time"),
         (&["-p", "80"], "names only one port"),
         (&["-v", "/a:b"], "not an absolute path"),
         (&["-e", "A"], "write NAME=VALUE"),

@@ -50,8 +50,13 @@ impl Error {
         let line = text[..start].matches('\n').count() + 1;
         let before = text[line_start..start].chars().count();
         let end = span.end.clamp(start, line_start + line_text.len().max(start - line_start));
+        // At the end of a line, such as before its carriage return, there may be nothing to show.
         let (shown, indent) = part(line_text, before);
-        let carets = text[start..end].chars().count().min(shown.chars().count() - indent).max(1);
+        let carets = text[start..end]
+            .chars()
+            .count()
+            .min(shown.chars().count().saturating_sub(indent))
+            .max(1);
         let margin = " ".repeat(line.to_string().len());
         let excerpt = format!(
             "{margin} |\n{line} | {shown}\n{margin} | {}{}",
