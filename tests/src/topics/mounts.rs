@@ -100,7 +100,7 @@ fn no_sysfs_is_writable(sandbox: &mut Sandbox) {
         mkdir /tmp/rw && mount -t sysfs fresh /tmp/rw
         mount -o remount,rw /mnt; mount -o remount,bind,rw /dev/.holm/sys
         for eth0 in . /sys/class/net/eth0 /mnt/class/net/eth0 /tmp/rw/class/net/eth0; do
-            echo 100 > $eth0/tx_queue_len && echo a setting by $eth0
+            echo name > $eth0/ifalias && echo a setting by $eth0
         done 2>/dev/null; true";
     let run = ["run", "--base", "busybox", "--net", "private"];
     let with = |setting: &str| {

@@ -84,7 +84,7 @@ fn of_init(sandbox: &mut Sandbox) {
     let mut other = Bystander::new();
     kill_monitor(sandbox);
     name_in_state(sandbox, "pid", other.0.id());
-    sandbox.holm(&["exec", "box", "true"]).refused(&["init of the guest"]);
+    sandbox.holm(&["exec", "box", "true"]).refused(&["guest box is not running"]);
     // A guest without its init is cleaned up.
     sandbox.holm(&["start", "box"]).ok();
     assert_eq!(exec(sandbox, "box", "echo alive").ok().stdout, "alive\n");

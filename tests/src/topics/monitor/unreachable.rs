@@ -36,7 +36,7 @@ fn a_wiped_run_directory_keeps_instance_numbers(sandbox: &mut Sandbox) {
 
     let other = sandbox.root().join("other");
     let root = other.to_string_lossy();
-    sandbox.holm(&["--root", &root, "ls"]).ok();
+    sandbox.holm(&["--root", &root, "create", "box", "--base", "none"]).refused(&["none"]);
     let taken = std::fs::read_to_string(other.join("instance")).expect("its number");
     assert_ne!(taken.trim(), number.to_string());
     sandbox.holm(&["--root", &root, "release"]).ok();

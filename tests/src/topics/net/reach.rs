@@ -298,7 +298,7 @@ fn guests_play_no_router_for_the_host(_: &mut Sandbox) {
     const HARMLESS_4: u8 = 253;
     const HARMLESS_6: u8 = 200;
     let topology = Topology::new();
-    let guest = topology.guest(1, 1, &Net::default());
+    let guest = topology.guest(1, 1, &Net { host_access: true, ..Net::default() });
     for (family, protocol, to, kinds) in [
         (AddressFamily::INET, ipproto::ICMP, "192.0.2.2:0", [5, HARMLESS_4].as_slice()),
         (AddressFamily::INET6, ipproto::ICMPV6, "[2001:db8::2]:0", &[134, 137, HARMLESS_6]),
@@ -338,7 +338,7 @@ fn guests_play_no_router_for_the_host(_: &mut Sandbox) {
 /// A DHCP server of the host, for its own network, hands out nothing to guests.
 fn guests_requests_for_addresses_reach_no_server_of_the_host(_: &mut Sandbox) {
     let topology = Topology::new();
-    let guest = topology.guest(1, 1, &Net::default());
+    let guest = topology.guest(1, 1, &Net { host_access: true, ..Net::default() });
     let bind = |address: &str| topology.host.with(|| std::net::UdpSocket::bind(address).unwrap());
     let (server, other) = (bind("0.0.0.0:67"), bind("0.0.0.0:6767"));
     server.set_nonblocking(true).unwrap();
