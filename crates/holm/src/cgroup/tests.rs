@@ -132,7 +132,7 @@ fn v2_values() {
         ("pids.max", "200"),
     ];
     assert_eq!(written(&settings), expected);
-    assert!(written(&Limits::default().v2()).is_empty());
+    assert_eq!(written(&Limits::default().v2()), [("pids.max", "4096")]);
 }
 
 #[test]

@@ -208,7 +208,7 @@ pub(super) static KEYS: [Key; 35] = [
     Key {
         name: "pids.limit",
         kind: Kind::Count,
-        default: "none",
+        default: "4096; none on hybrid hosts",
         effect: Live,
         help: "processes and threads together",
         set: |c, i| one(i, |t| units::count(t, 1, 1 << 22)).map(|v| c.pids.limit = Some(v)),
