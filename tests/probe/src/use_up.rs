@@ -30,8 +30,8 @@ pub fn use_up(what: &str, most: u64) {
         "terminals" => keep(most, |_| open("/dev/ptmx")),
         "aio-contexts" => keep(most, |_| aio_context(4096)),
         "filters" => {
-            let filter = long_filter();
-            keep(most, |_| filtered_socket(&filter));
+            let mut filter = long_filter();
+            keep(most, |_| filtered_socket(&mut filter));
         }
         "files" => keep(most, |_| open("/dev/null")),
         "pipes" => keep(most, |_| full_pipe()),
@@ -184,9 +184,17 @@ fn mounted_directory(number: u64) -> io::Result<()> {
     Ok(mount("none", &path, "tmpfs", MountFlags::empty(), None)?)
 }
 
-fn filtered_socket(filter: &[Instruction]) -> io::Result<OwnedFd> {
+/// A socket has room for a filter of some length (`net.core.optmem_max`), and the kernel for some
+/// in all: what is refused is tried again at half the length.
+fn filtered_socket(filter: &mut Vec<Instruction>) -> io::Result<OwnedFd> {
+    const SHORTEST: usize = 16;
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-    attach_filter(&socket, filter).map(|()| socket)
+    loop {
+        match attach_filter(&socket, filter) {
+            Err(_) if filter.len() > SHORTEST => drop(filter.drain(..filter.len() / 2)),
+            attached => return attached.map(|()| socket),
+        }
+    }
 }
 
 /// As long as a filter may be; each of its loads needs several instructions of the machine.
