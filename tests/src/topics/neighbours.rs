@@ -77,8 +77,8 @@ impl Taker {
     }
 }
 
-/// [S7] Each start and each console needs a terminal. The kernel bounds those of all guests together,
-/// and charges them to nobody: a neighbour cannot start then, but it loses nothing either.
+/// [S7] Each start and each console needs a terminal. The kernel bounds those of all guests
+/// together, and charges them to nobody: a neighbour cannot start then, but it loses nothing.
 fn terminals(sandbox: &mut Sandbox) {
     raise_ceilings();
     launch_both(sandbox);
@@ -128,9 +128,9 @@ fn compiled_filters(sandbox: &mut Sandbox) {
     remove_both(sandbox);
 }
 
-/// What a guest can make the kernel allocate for it. Not among them, because the kernel charges them
-/// to nobody, and the machine would run out (docs/security.md): terminals, and the queues of netlink
-/// and packet sockets.
+/// What a guest can make the kernel allocate for it. Not among them, because the kernel charges
+/// them to nobody, and the machine would run out (docs/security.md): terminals, and the queues of
+/// netlink and packet sockets.
 const ALLOCATED: [&str; 17] = [
     "files",
     "pipes",
@@ -151,8 +151,8 @@ const ALLOCATED: [&str; 17] = [
     "aio-contexts",
 ];
 
-/// A guest with a limit of 64 MiB cannot take much more than that of the host's memory: of a network
-/// namespace the kernel charges only about the half.
+/// A guest with a limit of 64 MiB cannot take much more than that of the host's memory: of a
+/// network namespace the kernel charges only about the half.
 fn memory_of_the_host(sandbox: &mut Sandbox) {
     raise_ceilings();
     let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());

@@ -20,8 +20,8 @@ pub struct Limits {
 }
 
 /// The limit on processes and threads of a guest that has none in its settings: a systemd guest has
-/// tens, and the host has 32768 for all (`kernel.pid_max`). On hybrid hosts it would cost each start
-/// the move into a v1 hierarchy, which is a tenth of its time.
+/// tens, and the host has 32768 for all (`kernel.pid_max`). On hybrid hosts it would cost each
+/// start the move into a v1 hierarchy, which is up to a tenth of its time.
 const PIDS_DEFAULT: u64 = 4096;
 
 /// The period of the CPU cap in microseconds: the kernel's default on v1 and v2.
