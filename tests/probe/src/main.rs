@@ -38,7 +38,7 @@ usage: holm-probe WHAT [ARG...]
   forks COUNT         have that many processes at once; prints how many
   cpu SECONDS         burn; prints the CPU seconds it got
   inotify COUNT       make that many inotify instances, prints how many, keeps them until its input ends
-  use-up WHAT COUNT   take that many terminals, aio-contexts or filters, print how many it got, keep them likewise
+  use-up WHAT COUNT   take that many terminals, aio-contexts, pipes ..., print how many it got, keep them likewise
   linger SOCKET       sends SOCKET descriptors that take a thousand seconds to close, or finds that refused
   fuse                serve an empty directory on standard input, a /dev/fuse that is mounted";
 

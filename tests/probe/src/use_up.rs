@@ -8,8 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use holm_sys::process::{flags, unshare};
-use holm_sys::seccomp::Instruction;
-use holm_sys::use_up::{aio_context, attach_filter};
+use holm_sys::use_up::aio_context;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fs::{MemfdFlags, inotify, memfd_create};
 use rustix::mount::{MountFlags, mount};
@@ -29,10 +28,6 @@ pub fn use_up(what: &str, most: u64) {
     match what {
         "terminals" => keep(most, |_| open("/dev/ptmx")),
         "aio-contexts" => keep(most, |_| aio_context(4096)),
-        "filters" => {
-            let mut filter = long_filter();
-            keep(most, |_| filtered_socket(&mut filter));
-        }
         "files" => keep(most, |_| open("/dev/null")),
         "pipes" => keep(most, |_| full_pipe()),
         "unix-sockets" => keep(most, |_| full_unix_sockets()),
@@ -182,26 +177,4 @@ fn mounted_directory(number: u64) -> io::Result<()> {
     let path = format!("/tmp/{number}");
     fs::create_dir(&path)?;
     Ok(mount("none", &path, "tmpfs", MountFlags::empty(), None)?)
-}
-
-/// A socket has room for a filter of some length (`net.core.optmem_max`), and the kernel for some
-/// in all: what is refused is tried again at half the length.
-fn filtered_socket(filter: &mut Vec<Instruction>) -> io::Result<OwnedFd> {
-    const SHORTEST: usize = 16;
-    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-    loop {
-        match attach_filter(&socket, filter) {
-            Err(_) if filter.len() > SHORTEST => drop(filter.drain(..filter.len() / 2)),
-            attached => return attached.map(|()| socket),
-        }
-    }
-}
-
-/// As long as a filter may be; each of its loads needs several instructions of the machine.
-fn long_filter() -> Vec<Instruction> {
-    const LOAD_INDIRECT: u16 = 0x40; // BPF_LD | BPF_W | BPF_IND
-    const RETURN: u16 = 0x06; // BPF_RET | BPF_K
-    let load = |k| Instruction { code: LOAD_INDIRECT, jt: 0, jf: 0, k };
-    let end = Instruction { code: RETURN, jt: 0, jf: 0, k: 1 };
-    (0..4095).map(load).chain([end]).collect()
 }
