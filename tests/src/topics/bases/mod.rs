@@ -36,7 +36,7 @@ fn tool(sandbox: &Sandbox, program: &str, args: &[&str]) {
 }
 
 /// Objects in the sandbox's own store.
-fn objects(root: &Path) -> Vec<String> {
+pub fn objects(root: &Path) -> Vec<String> {
     let directories = std::fs::read_dir(root.join("objects")).expect("the store");
     let mut all = Vec::new();
     for directory in directories.flatten().filter(|f| f.path().is_dir()) {

@@ -1,16 +1,20 @@
-//! How many system calls a look at all guests takes.
+//! What must not grow with the number of guests, by the system calls that it takes.
 
-use super::strace::{Call, record};
+use super::strace::{Call, Traced, record, text};
 use crate::guest::launch_idle;
+use crate::host::free_port;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
-pub const TESTS: &[Test] = &[test!(ls_looks_once_at_each_guest).bases(&["busybox"])];
+pub const TESTS: &[Test] = &[
+    test!(ls_looks_once_at_each_guest).bases(&["busybox"]),
+    test!(published_ports_need_no_list_of_interfaces).bases(&["busybox"]),
+];
 
 /// With a thousand guests each call more is a millisecond or two.
 fn ls_looks_once_at_each_guest(sandbox: &mut Sandbox) {
     let calls = |sandbox: &Sandbox| {
-        let (outcome, calls) = record(sandbox, &["ls"]);
+        let (outcome, calls) = record(sandbox, Traced::Holm, &["ls"]);
         outcome.ok();
         calls
     };
@@ -36,5 +40,25 @@ fn ls_looks_once_at_each_guest(sandbox: &mut Sandbox) {
         assert!(each <= most, "{each} {names:?} for each guest");
     }
     sandbox.holm(&["kill", "--all"]).ok();
+    sandbox.holm(&["rm", "--all"]).ok();
+}
+
+/// With a thousand guests the list has a thousand interfaces.
+fn published_ports_need_no_list_of_interfaces(sandbox: &mut Sandbox) {
+    for name in ["first", "box"] {
+        let publish = format!("{}:80", free_port());
+        let args = ["create", name, "--base", "busybox", "-p", &publish, "--", "sleep", "100000"];
+        sandbox.holm(&args).ok();
+    }
+    // Loads the ruleset, which is done once after each boot of the host.
+    sandbox.holm(&["start", "first"]).ok();
+    let start = text(sandbox, Traced::Holm, &["start", "box"]);
+    let end = text(sandbox, Traced::Monitor, &[]);
+    for log in [start, end] {
+        assert!(log.contains("NFT_MSG_"), "strace names no request of nftables\n{log}");
+        let lists = |line: &&str| line.contains("RTM_GETLINK") && line.contains("NLM_F_DUMP");
+        assert_eq!(log.lines().find(lists), None);
+    }
+    sandbox.holm(&["kill", "first"]).ok();
     sandbox.holm(&["rm", "--all"]).ok();
 }

@@ -1,15 +1,20 @@
-use super::strace::{Call, Fault, record, run_with};
+use super::strace::{Call, Fault, Traced, record, run_with};
 use crate::command::Outcome;
 use crate::guest::{pid, status};
 use crate::sandbox::Sandbox;
+use crate::source::system;
 use crate::test::{Test, test};
+use crate::topics::bases::objects;
 use crate::traces::{settled, traces};
 
 pub const TESTS: &[Test] = &[
     test!(create).bases(&["busybox"]),
     test!(exec).bases(&["busybox"]),
+    test!(import),
+    test!(importer),
     test!(kill).bases(&["busybox"]),
     test!(list).bases(&["busybox"]),
+    test!(monitors_end).bases(&["busybox"]),
     test!(remove).bases(&["busybox"]),
     test!(rename).bases(&["busybox"]),
     test!(restart).bases(&["busybox"]),
@@ -29,78 +34,116 @@ enum Guest {
 }
 
 /// A verb, the guest that it finds, and whether a running guest must run on.
-struct Verb {
-    args: &'static [&'static str],
+struct Verb<'a> {
+    traced: Traced,
+    args: &'a [&'a str],
     guest: Guest,
     runs_on: bool,
+}
+
+impl<'a> Verb<'a> {
+    fn new(args: &'a [&'a str], guest: Guest) -> Self {
+        Self { traced: Traced::Holm, args, guest, runs_on: false }
+    }
+
+    /// A running guest must run on.
+    fn harmless(args: &'a [&'a str]) -> Self {
+        Self { runs_on: true, ..Self::new(args, Guest::Running) }
+    }
+
+    fn imports(&self) -> bool {
+        self.args.contains(&"import")
+    }
 }
 
 const CREATE: &[&str] = &["create", "box", "--base", "busybox", "--", "sleep", "100000"];
 
 fn create(sandbox: &mut Sandbox) {
-    walk(sandbox, &Verb { args: CREATE, guest: Guest::Absent, runs_on: false });
+    walk(sandbox, &Verb::new(CREATE, Guest::Absent));
 }
 
 fn exec(sandbox: &mut Sandbox) {
-    let args = &["exec", "box", "true"];
-    walk(sandbox, &Verb { args, guest: Guest::Running, runs_on: true });
+    walk(sandbox, &Verb::harmless(&["exec", "box", "true"]));
+}
+
+fn import(sandbox: &mut Sandbox) {
+    walk_import(sandbox, Traced::Holm);
+}
+
+fn importer(sandbox: &mut Sandbox) {
+    walk_import(sandbox, Traced::Importer);
+}
+
+fn walk_import(sandbox: &mut Sandbox, traced: Traced) {
+    let source = system(sandbox, |dir| {
+        std::fs::write(dir.join("etc/hostname"), "other\n").expect("a file");
+        std::fs::create_dir_all(dir.join("usr/share")).expect("a directory");
+        std::fs::hard_link(dir.join("etc/hostname"), dir.join("etc/same")).expect("a link");
+    });
+    let args = &["base", "import", "other", &source];
+    walk(sandbox, &Verb { traced, ..Verb::new(args, Guest::Absent) });
 }
 
 fn kill(sandbox: &mut Sandbox) {
-    walk(sandbox, &Verb { args: &["kill", "box"], guest: Guest::Running, runs_on: false });
+    walk(sandbox, &Verb::new(&["kill", "box"], Guest::Running));
 }
 
 fn list(sandbox: &mut Sandbox) {
-    walk(sandbox, &Verb { args: &["ls"], guest: Guest::Running, runs_on: true });
+    walk(sandbox, &Verb::harmless(&["ls"]));
+}
+
+fn monitors_end(sandbox: &mut Sandbox) {
+    walk(sandbox, &Verb { traced: Traced::Monitor, ..Verb::new(&[], Guest::Running) });
 }
 
 fn remove(sandbox: &mut Sandbox) {
-    walk(sandbox, &Verb { args: &["rm", "box"], guest: Guest::Stopped, runs_on: false });
+    walk(sandbox, &Verb::new(&["rm", "box"], Guest::Stopped));
 }
 
 fn rename(sandbox: &mut Sandbox) {
-    let args = &["rename", "box", "other"];
-    walk(sandbox, &Verb { args, guest: Guest::Stopped, runs_on: false });
+    walk(sandbox, &Verb::new(&["rename", "box", "other"], Guest::Stopped));
 }
 
 fn restart(sandbox: &mut Sandbox) {
-    walk(sandbox, &Verb { args: &["restart", "box"], guest: Guest::Running, runs_on: false });
+    walk(sandbox, &Verb::new(&["restart", "box"], Guest::Running));
 }
 
 fn run(sandbox: &mut Sandbox) {
     let args = &["run", "--name", "box", "--base", "busybox", "--", "true"];
-    walk(sandbox, &Verb { args, guest: Guest::Absent, runs_on: false });
+    walk(sandbox, &Verb::new(args, Guest::Absent));
 }
 
 fn set_running(sandbox: &mut Sandbox) {
-    let args = &["set", "box", "memory.limit=64M"];
-    walk(sandbox, &Verb { args, guest: Guest::Running, runs_on: true });
+    walk(sandbox, &Verb::harmless(&["set", "box", "memory.limit=64M"]));
 }
 
 fn set_stopped(sandbox: &mut Sandbox) {
-    let args = &["set", "box", "memory.limit=64M"];
-    walk(sandbox, &Verb { args, guest: Guest::Stopped, runs_on: false });
+    walk(sandbox, &Verb::new(&["set", "box", "memory.limit=64M"], Guest::Stopped));
 }
 
 fn start(sandbox: &mut Sandbox) {
-    walk(sandbox, &Verb { args: &["start", "box"], guest: Guest::Stopped, runs_on: false });
+    walk(sandbox, &Verb::new(&["start", "box"], Guest::Stopped));
 }
 
 fn stop(sandbox: &mut Sandbox) {
-    walk(sandbox, &Verb { args: &["stop", "box"], guest: Guest::Running, runs_on: false });
+    walk(sandbox, &Verb::new(&["stop", "box"], Guest::Running));
 }
 
 /// How many faults the usual run samples; `--slow` makes all of them.
 const SAMPLES: usize = 4;
 
 fn walk(sandbox: &mut Sandbox, verb: &Verb) {
-    // The root now has what it keeps after its first guest.
-    prepare(sandbox, Guest::Running);
+    // The root now has what it keeps after its first guest, or its first import.
+    if verb.imports() {
+        sandbox.holm(verb.args).ok();
+    } else {
+        prepare(sandbox, Guest::Running);
+    }
     tidy(sandbox);
     settled(sandbox);
     let before = left(sandbox);
     prepare(sandbox, verb.guest);
-    let (outcome, calls) = record(sandbox, verb.args);
+    let (outcome, calls) = record(sandbox, verb.traced, verb.args);
     outcome.ok();
     tidy(sandbox);
     let faults: Vec<(&Call, Fault)> = calls.iter().flat_map(faults_at).collect();
@@ -108,13 +151,15 @@ fn walk(sandbox: &mut Sandbox, verb: &Verb) {
     // Other samples each time, so that many runs see what one misses.
     let offset = std::process::id() as usize % step;
     let (mut made, mut failures) = (0, Vec::new());
+    let who = format!("{:?} {}", verb.traced, verb.args.join(" "));
     for (call, fault) in faults.iter().skip(offset).step_by(step) {
-        let what = format!("holm {}, {fault:?} at {} {}", verb.args.join(" "), call.name, call.nth);
         if let Err(failure) = try_fault(sandbox, verb, &before, call, *fault, &mut made) {
-            failures.push(format!("{what}: {failure}"));
+            let failure = format!("{who}, {fault:?} at {} {}: {failure}", call.name, call.nth);
+            println!("walk: {failure}");
+            failures.push(failure);
         }
     }
-    println!("walk: holm {}: {made} faults of {}", verb.args.join(" "), faults.len());
+    println!("walk: {who}: {made} faults of {}, {} failures", faults.len(), failures.len());
     assert!(failures.is_empty(), "{} of {made}:\n{}", failures.len(), failures.join("\n"));
 }
 
@@ -135,7 +180,7 @@ fn try_fault(
     prepare(sandbox, verb.guest);
     let init = || pid(&status(sandbox, "box"), "init_pid");
     let ran_before = verb.runs_on.then(init);
-    let (outcome, hit) = run_with(sandbox, call, fault, verb.args);
+    let (outcome, hit) = run_with(sandbox, verb.traced, call, fault, verb.args);
     *made += usize::from(hit);
     let checked = check_message(&outcome, fault).and_then(|()| {
         let listed = sandbox.holm(&["ls"]);
@@ -148,10 +193,12 @@ fn try_fault(
                 return Err(format!("the guest does not run on: {now}\n{outcome}"));
             }
         }
-        if verb.guest != Guest::Absent && verb.args[0] != "rm" && !is_there(sandbox) {
+        let name = ["box", "other"].into_iter().find(|name| is_there(sandbox, name));
+        if name.is_none() && verb.guest != Guest::Absent && verb.args.first() != Some(&"rm") {
             return Err(format!("the guest is lost\n{outcome}\n{listed}"));
         }
-        Ok(())
+        check_start(sandbox, name)?;
+        if verb.imports() { check_base(sandbox, verb) } else { Ok(()) }
     });
     tidy(sandbox);
     let mut now = Vec::new();
@@ -178,8 +225,38 @@ fn check_message(outcome: &Outcome, fault: Fault) -> Result<(), String> {
     }
 }
 
-fn is_there(sandbox: &Sandbox) -> bool {
-    ["box", "other"].iter().any(|name| sandbox.root().join("guests").join(name).exists())
+fn is_there(sandbox: &Sandbox, name: &str) -> bool {
+    sandbox.root().join("guests").join(name).exists()
+}
+
+/// A guest that does not run starts.
+fn check_start(sandbox: &Sandbox, name: Option<&str>) -> Result<(), String> {
+    let Some(name) = name else { return Ok(()) };
+    if status(sandbox, name)["init_pid"].is_null() {
+        let started = sandbox.holm(&["start", name]);
+        if !started.status.success() {
+            return Err(format!("the guest does not start\n{started}"));
+        }
+    }
+    Ok(())
+}
+
+/// The base is not there, or is whole; the import succeeds unless it has.
+fn check_base(sandbox: &Sandbox, verb: &Verb) -> Result<(), String> {
+    let is_there = || sandbox.root().join("bases/other").exists();
+    if !is_there() {
+        let again = sandbox.holm(verb.args);
+        if !again.status.success() {
+            return Err(format!("importing again fails\n{again}"));
+        }
+    }
+    let ran =
+        sandbox.holm(&["run", "--base", "other", "--net", "none", "--", "/bin/sh", "-c", ":"]);
+    if !ran.status.success() {
+        return Err(format!("it does not run\n{ran}"));
+    }
+    let listed = sandbox.holm(&["base", "ls"]).ok();
+    if listed.stdout.contains("damaged") { Err(listed.to_string()) } else { Ok(()) }
 }
 
 /// Makes the guest that a verb is to find.
@@ -193,10 +270,13 @@ fn prepare(sandbox: &Sandbox, guest: Guest) {
     }
 }
 
-/// Removes whatever guest there is.
+/// Removes whatever guest there is, and the imported base.
 fn tidy(sandbox: &Sandbox) {
     for name in ["box", "other"] {
         sandbox.holm(&["rm", "--force", name]);
+    }
+    if sandbox.root().join("bases/other").exists() {
+        sandbox.holm(&["base", "rm", "other"]);
     }
 }
 
@@ -205,6 +285,10 @@ fn tidy(sandbox: &Sandbox) {
 fn left(sandbox: &Sandbox) -> Vec<String> {
     let mut all = traces(sandbox);
     all.retain(|item| !item.starts_with("ids/"));
+    // Those of the shared bases are nobody's here.
+    if !sandbox.root().join("objects").is_symlink() {
+        all.extend(objects(sandbox.root()));
+    }
     let entries = std::fs::read_dir(sandbox.root()).expect("the root");
     all.extend(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()));
     all.sort();
