@@ -17,7 +17,11 @@ impl Holm {
         let absolute = |path: &Path| {
             std::fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))
         };
-        let program = absolute(program)?.to_string_lossy().into_owned();
+        // As `make install` copies it. The pages of a file that a linker has just written are small
+        // in the page cache, and faults in them cost a twelfth of a start.
+        let copy = root.with_extension("program");
+        std::fs::copy(program, &copy).map_err(|e| format!("{}: {e}", program.display()))?;
+        let program = copy.to_string_lossy().into_owned();
         Ok(Self { before, program, import: absolute(import)?, root })
     }
 
