@@ -89,8 +89,13 @@ impl Limits {
     /// The settings with a value that have to be written to v1. An error for one without any
     /// controller.
     pub(super) fn v1_wanted(&self, layout: &Layout) -> Result<Vec<Setting>> {
-        for setting in self.v2() {
-            if setting.value.is_some() && layout.hierarchy_of(setting.controller)?.is_none() {
+        // Only what is set: a default is no reason to look for v1 hierarchies, nor to refuse a start.
+        let is_set = |setting: &Setting| match setting.controller {
+            Controller::Pids => self.pids.is_some(),
+            _ => setting.value.is_some(),
+        };
+        for setting in self.v2().into_iter().filter(is_set) {
+            if layout.hierarchy_of(setting.controller)?.is_none() {
                 let name = setting.controller.name();
                 let why = format!(
                     "there is no {name} cgroup controller; the kernel was built without it or \
