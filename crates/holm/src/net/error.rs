@@ -125,6 +125,14 @@ pub enum Error {
         /// What nft printed.
         message: String,
     },
+    /// The instances of this host.
+    #[error("cannot read {path}")]
+    Instances {
+        /// Their directory.
+        path: &'static str,
+        /// The kernel's error.
+        source: io::Error,
+    },
     /// The ruleset's lock.
     #[error("cannot lock {}", path.display())]
     Lock {
@@ -213,6 +221,7 @@ impl Coded for Error {
             Self::Setting { path, .. } | Self::Lock { path, .. } => {
                 Details::new(Code::SystemError).object(path.display())
             }
+            Self::Instances { path, .. } => Details::new(Code::SystemError).object(path),
             Self::NftMissing(_) => Details::new(Code::NftMissing)
                 .object("nft")
                 .remedy("install it (Debian: apt install nftables)"),

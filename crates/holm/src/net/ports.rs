@@ -1,6 +1,7 @@
 //! Checking that published ports are free, and finding out who uses them if they are not.
 
 use std::fs;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
@@ -16,12 +17,29 @@ use crate::config::{Proto, Publish};
 use crate::record::Network;
 use crate::record::ports::{encode, proto_name};
 
-/// Fails if a published port is taken: by the guest itself, which publishes it twice, by another
-/// guest of any Holm root, or by a process.
-pub fn check(socket: &Socket, network: &Network) -> Result<(), Error> {
-    if network.publish.is_empty() {
-        return Ok(());
+/// Links from the instances of this host to their Holm roots.
+const INSTANCES: &str = "/run/holm/instances";
+
+/// The instances of this host, with `own`.
+pub fn instances(own: u8) -> Result<Vec<u8>, Error> {
+    let failed = |source| Error::Instances { path: INSTANCES, source };
+    let mut all = vec![own];
+    match fs::read_dir(INSTANCES) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        entries => {
+            for entry in entries.map_err(failed)? {
+                let name = entry.map_err(failed)?.file_name();
+                all.extend(name.to_str().and_then(|name| name.parse::<u8>().ok()));
+            }
+        }
     }
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
+}
+
+/// Fails if a guest publishes a port twice.
+pub fn check_own(network: &Network) -> Result<(), Error> {
     for (at, port) in network.publish.iter().enumerate() {
         if network.publish[..at].iter().any(|earlier| overlap(earlier, port)) {
             return Err(Error::PortOfGuest {
@@ -30,6 +48,12 @@ pub fn check(socket: &Socket, network: &Network) -> Result<(), Error> {
             });
         }
     }
+    Ok(())
+}
+
+/// Fails if another guest of any Holm root publishes one of a guest's ports. Reads the interfaces
+/// of all guests.
+pub fn check_guests(socket: &Socket, network: &Network) -> Result<(), Error> {
     for other in link::all(socket)?.iter().filter(|link| link.name != network.host_if) {
         let Some((instance, context)) = guest_of(&other.name) else { continue };
         let Published { ports, .. } = other.published();
@@ -42,6 +66,11 @@ pub fn check(socket: &Socket, network: &Network) -> Result<(), Error> {
             });
         }
     }
+    Ok(())
+}
+
+/// Fails if a process uses one of a guest's ports on the host.
+pub fn check_host(network: &Network) -> Result<(), Error> {
     network.publish.iter().try_for_each(|port| probe(port, network.guest_v6.is_some()))
 }
 
@@ -57,7 +86,7 @@ fn guest_of(interface: &str) -> Option<(u8, u32)> {
 
 /// Describes the guest with a context id; by its name if its Holm root is known.
 fn describe_guest(instance: u8, context: u32) -> String {
-    let root = format!("/run/holm/instances/{instance}");
+    let root = format!("{INSTANCES}/{instance}");
     let holm_root = fs::read_link(&root)
         .map_or_else(|_| format!("Holm instance {instance}"), |root| root.display().to_string());
     let guest = fs::read_link(format!("{root}/ids/{context}"));

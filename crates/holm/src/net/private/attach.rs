@@ -68,9 +68,9 @@ pub fn unpublish(network: &Network) -> Result<(), Error> {
     if network.publish.is_empty() {
         return Ok(());
     }
-    let socket = netlink::Socket::route()?;
-    link::clear_alias(&socket, &network.host_if)?;
-    elements::remove_stale(&socket, network.instance)
+    elements::unpublish(network)?;
+    // Last, as it keeps others from publishing the ports.
+    Ok(link::clear_alias(&netlink::Socket::route()?, &network.host_if)?)
 }
 
 /// Removes the leftover interfaces and the ruleset of an instance without running guests.
@@ -84,13 +84,13 @@ pub fn destroy(instance: u8) -> Result<(), Error> {
 
 /// Whether the ruleset of an instance is loaded.
 pub fn has_ruleset(instance: u8) -> Result<bool, Error> {
-    table::exists(instance)
+    table::exists(&netlink::Socket::netfilter()?, instance)
 }
 
 /// Loads the ruleset of an instance, with the published ports of its guests, if it is missing.
 /// Returns whether it was.
 pub fn restore_ruleset(instance: u8) -> Result<bool, Error> {
-    if table::exists(instance)? {
+    if has_ruleset(instance)? {
         return Ok(false);
     }
     table::ensure(&netlink::Socket::route()?, instance, &dns::resolver())?;

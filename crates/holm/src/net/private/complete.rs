@@ -5,6 +5,7 @@ use super::super::netlink::Socket;
 use super::super::plan::MTU_DEFAULT;
 use super::super::published::{ALIAS_MAX, Published};
 use super::super::{ports, route};
+use super::elements;
 use crate::config::Net;
 use crate::record::Network;
 
@@ -23,7 +24,14 @@ pub fn complete(network: &mut Network, net: &Net) -> Result<(), Error> {
     if length > ALIAS_MAX {
         return Err(Error::TooManyPorts { length });
     }
-    ports::check(&socket, network)
+    if network.publish.is_empty() {
+        return Ok(());
+    }
+    ports::check_own(network)?;
+    if elements::may_be_published(network)? {
+        ports::check_guests(&socket, network)?;
+    }
+    ports::check_host(network)
 }
 
 fn has_ipv6() -> bool {

@@ -5,11 +5,13 @@ use std::net::IpAddr;
 use rustix::io::Errno;
 
 use super::ruleset::table;
+use super::table::{exists, was_loaded};
 use crate::config::{Proto, Publish};
 use crate::net::addresses::host_prefix;
 use crate::net::error::Error;
 use crate::net::link;
 use crate::net::netlink::{Attributes, Batch, CREATE, DUMP, Socket, find};
+use crate::net::ports;
 use crate::net::published::Published;
 use crate::net::request::Request;
 use crate::record::Network;
@@ -51,6 +53,78 @@ pub fn publish(route: &Socket, network: &Network) -> Result<(), Error> {
     }
 }
 
+/// Removes a guest's published ports, without a look at those of others: an end takes no longer
+/// among a thousand guests.
+pub fn unpublish(network: &Network) -> Result<(), Error> {
+    let netfilter = Socket::netfilter()?;
+    for element in Published::of(network).elements() {
+        // By now the port may be another guest's: its element has the same key and other data.
+        if get(&netfilter, network.instance, element.set, &element.key)?.as_ref() == Some(&element)
+        {
+            delete(&netfilter, network.instance, &element)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether another guest may have published one of a guest's ports; `false` is certain. Reads of
+/// others at most which ports they publish on single addresses.
+pub fn may_be_published(network: &Network) -> Result<bool, Error> {
+    let netfilter = Socket::netfilter()?;
+    for instance in ports::instances(network.instance)? {
+        if !exists(&netfilter, instance)? {
+            // Somebody deleted it: only the interfaces of its guests tell now.
+            if instance == network.instance || was_loaded(instance) {
+                return Ok(true);
+            }
+            continue;
+        }
+        for port in &network.publish {
+            if is_taken(&netfilter, instance, port)? {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Whether an instance's table has an element in the way of a port.
+fn is_taken(netfilter: &Socket, instance: u8, port: &Publish) -> Result<bool, Error> {
+    let key = port_key(port);
+    let on = port.host_ip.filter(|ip| !ip.is_unspecified());
+    for (everywhere, at, v4) in
+        [("tcp_udp_4", "tcp_udp_4_at", true), ("tcp_udp_6", "tcp_udp_6_at", false)]
+    {
+        if port.host_ip.is_some_and(|ip| ip.is_ipv4() != v4) {
+            continue;
+        }
+        let taken = get(netfilter, instance, everywhere, &key)?.is_some()
+            || match on {
+                Some(ip) => {
+                    get(netfilter, instance, at, &[octets(ip), key.clone()].concat())?.is_some()
+                }
+                None => elements(netfilter, instance, at)?.iter().any(|it| it.key.ends_with(&key)),
+            };
+        if taken {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The element of one of a table's sets that has this key.
+fn get(
+    netfilter: &Socket,
+    instance: u8,
+    set: &'static str,
+    key: &[u8],
+) -> Result<Option<Element>, Error> {
+    let wanted = Element { set, key: key.to_vec(), data: Vec::new() };
+    let mut batch = Batch::default();
+    wanted.message(&mut batch, Request::ListPorts, GETSETELEM, instance, false);
+    Ok(query(netfilter, &batch, set)?.pop())
+}
+
 /// Removes the elements that belong to no guest's interface any more.
 pub fn remove_stale(route: &Socket, instance: u8) -> Result<(), Error> {
     let netfilter = Socket::netfilter()?;
@@ -65,14 +139,7 @@ pub fn remove_stale(route: &Socket, instance: u8) -> Result<(), Error> {
     // Read after the elements, because `attach` makes the interface before the elements.
     let wanted = wanted(route, instance)?;
     for element in present.iter().filter(|element| !wanted.contains(element)) {
-        let deleted = netfilter.commit(|batch| {
-            element.message(batch, Request::UnpublishPort, DELSETELEM, instance, false);
-        });
-        match deleted {
-            // Another command has removed it at the same time.
-            Err(refused) if refused.errno != Errno::NOENT => return Err(refused.into()),
-            _ => {}
-        }
+        delete(&netfilter, instance, element)?;
     }
     Ok(())
 }
@@ -91,8 +158,13 @@ fn elements(netfilter: &Socket, instance: u8, set: &'static str) -> Result<Vec<E
         .message(Request::ListPorts, GETSETELEM, DUMP, &INET)
         .text(LIST_TABLE, &table(instance))
         .text(LIST_SET, set);
+    query(netfilter, &batch, set)
+}
+
+/// The elements in the reply to a query; none if there is no such element, set or table.
+fn query(netfilter: &Socket, batch: &Batch, set: &'static str) -> Result<Vec<Element>, Error> {
     let mut found = Vec::new();
-    match netfilter.query(&batch, |_, payload| {
+    match netfilter.query(batch, |_, payload| {
         let list = payload.get(4..).and_then(|attributes| find(attributes, LIST_ELEMENTS));
         found.extend(
             Attributes(list.unwrap_or_default())
@@ -114,6 +186,17 @@ pub fn add(netfilter: &Socket, instance: u8, elements: &[Element]) -> Result<(),
             element.message(batch, Request::PublishPort, NEWSETELEM, instance, true);
         }
     })?)
+}
+
+/// Removes an element, unless another command has done so at the same time.
+fn delete(netfilter: &Socket, instance: u8, element: &Element) -> Result<(), Error> {
+    let deleted = netfilter.commit(|batch| {
+        element.message(batch, Request::UnpublishPort, DELSETELEM, instance, false);
+    });
+    match deleted {
+        Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
+        _ => Ok(()),
+    }
 }
 
 /// An element of one of the table's maps or sets, in the kernel's form: every part is padded to
@@ -170,6 +253,16 @@ fn padded_port(port: u16) -> [u8; 4] {
     [high, low, 0, 0]
 }
 
+/// The key of a published port in `tcp_udp_4` and `tcp_udp_6`, and the end of its keys in the other
+/// two maps.
+fn port_key(port: &Publish) -> Vec<u8> {
+    let number: u8 = match port.proto {
+        Proto::Tcp => 6,
+        Proto::Udp => 17,
+    };
+    [[number, 0, 0, 0], padded_port(port.host_port)].concat()
+}
+
 impl Published {
     /// The table's elements for these ports.
     fn elements(&self) -> Vec<Element> {
@@ -190,11 +283,7 @@ impl Published {
     }
 
     fn port_elements(&self, port: &Publish) -> Vec<Element> {
-        let number: u8 = match port.proto {
-            Proto::Tcp => 6,
-            Proto::Udp => 17,
-        };
-        let plain = [[number, 0, 0, 0], padded_port(port.host_port)].concat();
+        let plain = port_key(port);
         let on = port.host_ip.filter(|ip| !ip.is_unspecified());
         self.guests()
             .filter(|guest| port.host_ip.is_none_or(|ip| ip.is_ipv4() == guest.is_ipv4()))

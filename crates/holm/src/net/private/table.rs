@@ -37,8 +37,14 @@ fn is_current(netfilter: &Socket, instance: u8, digest: &str) -> Result<bool, Er
 }
 
 /// Whether the instance's table exists, from whatever version of Holm.
-pub fn exists(instance: u8) -> Result<bool, Error> {
-    is_current(&Socket::netfilter()?, instance, DIGEST_PREFIX)
+pub fn exists(netfilter: &Socket, instance: u8) -> Result<bool, Error> {
+    is_current(netfilter, instance, DIGEST_PREFIX)
+}
+
+/// Whether the instance's table was loaded since the host has booted.
+pub fn was_loaded(instance: u8) -> bool {
+    // An error is no answer: the caller then looks at the interfaces themselves.
+    lock_path(instance).try_exists().unwrap_or(true)
 }
 
 /// Loads the instance's table, with the published ports of all its guests, if it is missing or has
@@ -78,11 +84,16 @@ pub fn delete(instance: u8) -> Result<(), Error> {
     }
 }
 
+/// The file that is locked while an instance's table is made, and stays.
+fn lock_path(instance: u8) -> PathBuf {
+    PathBuf::from(format!("/run/holm/{instance}/net.lock"))
+}
+
 /// Locks the making of an instance's table.
 fn lock(instance: u8) -> Result<File, Error> {
-    let directory = PathBuf::from(format!("/run/holm/{instance}"));
-    let path = directory.join("net.lock");
-    fs::create_dir_all(&directory)
+    let path = lock_path(instance);
+    path.parent()
+        .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| File::create(&path))
         .and_then(|file| {
             flock(&file, FlockOperation::LockExclusive).map(|()| file).map_err(io::Error::from)
