@@ -57,11 +57,11 @@ impl Holm {
         self.run(&["base", "import", name, directory]).map(drop)
     }
 
-    /// Creates a minimal guest that sleeps when it is started.
-    pub fn create_sleeper(&self, name: &str) -> Result<(), String> {
-        let set = ["--base", "minimal", "--set", "net.mode=none"];
-        let command = ["--", "/bin/sleep", SLEEP];
-        self.run(&[&["create", name][..], &set, &command].concat()).map(drop)
+    pub fn create(&self, name: &str, settings: &[&str]) -> Result<(), String> {
+        // Guests without a system would end at once.
+        let command: &[&str] =
+            if settings.contains(&"minimal") { &["--", "/bin/sleep", SLEEP] } else { &[] };
+        self.run(&[&["create", name][..], settings, command].concat()).map(drop)
     }
 
     /// Ends and removes guests, whichever of them are there.
@@ -72,6 +72,9 @@ impl Holm {
         }
     }
 }
+
+/// Settings of a minimal guest that sleeps when it is started.
+pub const SLEEPER: [&str; 4] = ["--base", "minimal", "--set", "net.mode=none"];
 
 /// How long a sleeping guest sleeps, in seconds.
 pub const SLEEP: &str = "1000000";

@@ -12,7 +12,7 @@ usage: holm-bench [-n ROUNDS] [--holm FILE] [--import FILE] [--before FILE] [--s
              in rows of its own with the ratio of its time to that of --holm
   --scratch  a directory for roots and images, kept between runs (target/bench)
   --out      the report (docs/benchmarks/start.md)
-Sections: start trace exec boot memory many disk; all of them when none is named.
+Sections: start trace exec boot memory slab many disk; all of them when none is named.
 Wants root, and a machine on which nothing else runs.";
 
 pub struct Options {

@@ -2,7 +2,7 @@
 
 use std::fs::read_to_string;
 
-use crate::build::Holm;
+use crate::build::{Holm, SLEEPER};
 
 /// Minimal guests that sleep; removed at the end whatever happens.
 pub struct Sleepers<'a> {
@@ -17,11 +17,16 @@ impl<'a> Sleepers<'a> {
 
     /// Creates guests up to `count`, not started; the names of the new ones.
     pub fn create_up_to(&mut self, count: usize) -> Result<Vec<String>, String> {
+        self.create_more(count - self.names.len(), &SLEEPER)
+    }
+
+    /// Creates so many more guests with settings of their own; their names.
+    pub fn create_more(&mut self, count: usize, settings: &[&str]) -> Result<Vec<String>, String> {
         let begin = self.names.len();
-        for number in begin..count {
+        for number in begin..begin + count {
             let name = self.holm.guest(&number.to_string());
             self.names.push(name.clone());
-            self.holm.create_sleeper(&name)?;
+            self.holm.create(&name, settings)?;
         }
         Ok(self.names[begin..].to_vec())
     }

@@ -1,22 +1,25 @@
-//! `holm ls` and `holm start` beside 1, 50 and 200 running guests; fifty starts at once.
+//! `holm ls` and `holm start` beside 1 to 1000 running guests; fifty and a thousand starts at once.
 
 use std::time::Instant;
 
-use crate::build::Holm;
+use crate::build::{Holm, SLEEPER};
 use crate::rounds::{Case, Outcome, Row, before_to_now, run as measure, take_turns};
 use crate::sections::guests::Sleepers;
 use crate::stage::Stage;
 use crate::stats::Summary;
 
-const COUNTS: [usize; 3] = [1, 50, 200];
-const AT_ONCE: usize = 50;
-/// Fifty starts take long enough that a few rounds tell.
-const ROUNDS_AT_ONCE: usize = 20;
+const COUNTS: [usize; 4] = [1, 50, 200, 1000];
+/// How many starts at once, and in how many rounds: they take long enough that a few tell.
+const AT_ONCE: [(usize, usize); 2] = [(50, 20), (1000, 3)];
 
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     let beside = beside_others(&stage.holms, n)?;
-    let at_once = at_once(&stage.holms, n.min(ROUNDS_AT_ONCE))?;
-    Ok(beside + "\n" + &at_once)
+    let mut text = beside + "\n";
+    for (count, rounds) in AT_ONCE {
+        text += &at_once(&stage.holms, count, n.min(rounds))?;
+        text.push('\n');
+    }
+    Ok(text)
 }
 
 fn beside_others(holms: &[Holm], n: usize) -> Result<String, String> {
@@ -53,7 +56,7 @@ fn beside_others(holms: &[Holm], n: usize) -> Result<String, String> {
 fn starts(holms: &[Holm], row: &str, n: usize) -> Result<Vec<Outcome>, String> {
     let guests: Vec<String> = holms.iter().map(|holm| holm.guest("more")).collect();
     for (holm, guest) in holms.iter().zip(&guests) {
-        holm.create_sleeper(guest)?;
+        holm.create(guest, &SLEEPER)?;
     }
     let rows = holms.iter().map(|holm| Row::of(holm, row)).collect();
     let outcomes = take_turns(rows, n, 0, |index| {
@@ -71,10 +74,10 @@ fn starts(holms: &[Holm], row: &str, n: usize) -> Result<Vec<Outcome>, String> {
 }
 
 /// Starts of many guests by one command.
-fn at_once(holms: &[Holm], n: usize) -> Result<String, String> {
+fn at_once(holms: &[Holm], count: usize, n: usize) -> Result<String, String> {
     let mut guests: Vec<Sleepers<'_>> = holms.iter().map(Sleepers::new).collect();
     for sleepers in &mut guests {
-        sleepers.create_up_to(AT_ONCE)?;
+        sleepers.create_up_to(count)?;
     }
     let rows = holms.iter().map(|holm| Row::of(holm, "`holm start`")).collect();
     let outcomes = take_turns(rows, n, 0, |index| {
@@ -87,12 +90,13 @@ fn at_once(holms: &[Holm], n: usize) -> Result<String, String> {
         Ok(took)
     });
     let mut text = format!(
-        "{AT_ONCE} minimal guests by one command, milliseconds (median, p10 to p90):\n\n\
+        "{count} minimal guests by one command, milliseconds (median, p10 to p90):\n\n\
          | | in all | each |\n|---|---:|---:|\n"
     );
     for outcome in &outcomes {
         let samples = outcome.samples.clone()?;
-        let each = Summary::of(&samples).median / 50.0;
+        #[expect(clippy::cast_precision_loss, reason = "a thousand at most")]
+        let each = Summary::of(&samples).median / count as f64;
         text += &format!("| {} | {} | {each:.2} |\n", outcome.row.title(), spread(&samples));
         if let Some(ratio) = before_to_now(&outcomes, &outcome.row) {
             text += &format!("| before : now | {} | |\n", ratio.with_spread());

@@ -6,6 +6,7 @@ mod exec;
 mod guests;
 mod many;
 mod memory;
+mod slab;
 mod start;
 mod trace;
 
@@ -19,12 +20,13 @@ pub struct Section {
     pub run: fn(&Stage, usize) -> Result<String, String>,
 }
 
-pub const ALL: [Section; 7] = [
+pub const ALL: [Section; 8] = [
     Section { name: "start", title: "Start of a minimal guest", run: start::run },
     Section { name: "trace", title: "Where the time goes", run: trace::run },
     Section { name: "exec", title: "A command in a running guest", run: exec::run },
     Section { name: "boot", title: "A systemd guest until it is up", run: boot::run },
     Section { name: "memory", title: "Private memory per guest", run: memory::run },
+    Section { name: "slab", title: "Kernel memory per guest", run: slab::run },
     Section { name: "many", title: "Many guests", run: many::run },
     Section { name: "disk", title: "Disk that a new guest costs", run: disk::run },
 ];
