@@ -14,6 +14,7 @@ mod limits;
 mod linger;
 mod locks;
 mod mounts;
+mod netlink;
 mod offsets;
 mod report;
 mod use_up;

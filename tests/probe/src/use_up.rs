@@ -6,7 +6,9 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
 
+use crate::netlink::Table;
 use holm_sys::process::{flags, unshare};
 use holm_sys::use_up::aio_context;
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -57,6 +59,11 @@ pub fn use_up(what: &str, most: u64) {
             unshare(flags::NEWIPC)?;
             open("/proc/self/ns/ipc")
         }),
+        // In a network namespace of its own, of which it may have many.
+        "routes" => fill_table(most, Table::routes),
+        "neighbours" => fill_table(most, Table::neighbours),
+        "connections" => fill_table(most, Table::connections),
+        "user-namespaces" => keep(most, |_| another_user_namespace()),
         "message-queues" => keep(most, |number| {
             let path = format!("/dev/mqueue/{number}");
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
@@ -80,6 +87,19 @@ fn keep<T>(most: u64, mut take: impl FnMut(u64) -> io::Result<T>) {
     }
     println!("{} {problem}", kept.len());
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
+}
+
+fn fill_table(most: u64, open: fn() -> io::Result<Table>) {
+    unshare(flags::NEWNET).expect("a network namespace");
+    let table = open().expect("a netlink socket");
+    keep(most, |number| table.add(number));
+}
+
+/// A child that stays has one.
+fn another_user_namespace() -> io::Result<Child> {
+    let mut command = Command::new("/bin/busybox");
+    command.args(["unshare", "-U", "sleep", "100"]).stdin(Stdio::null()).stdout(Stdio::null());
+    command.spawn()
 }
 
 fn open(path: &str) -> io::Result<File> {

@@ -150,7 +150,7 @@ impl Drop for LowLimit {
 /// What a guest can make the kernel allocate for it. Not among them, because the kernel charges
 /// them to nobody, and the machine would run out (docs/security.md): terminals, and the queues of
 /// netlink sockets.
-const ALLOCATED: [&str; 18] = [
+const ALLOCATED: [&str; 22] = [
     "files",
     "pipes",
     "unix-sockets",
@@ -167,6 +167,10 @@ const ALLOCATED: [&str; 18] = [
     "mounts",
     "network-namespaces",
     "ipc-namespaces",
+    "routes",
+    "neighbours",
+    "connections",
+    "user-namespaces",
     "message-queues",
     "aio-contexts",
 ];
@@ -185,6 +189,7 @@ fn memory_of_the_host(sandbox: &mut Sandbox) {
         command.args(["/probe/holm-probe", "use-up", what, "100000"]);
         let taker = Taker::of(command);
         let missing = before.saturating_sub(available_mib());
+        println!("{missing} MiB by {what}: {}", taker.said.trim_end());
         if missing > 3 * 64 {
             lost.push(format!("{missing} MiB by {what}: {}", taker.said));
         }

@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PREFIX: &str = ".holm-doctor-";
+/// What its name begins with, before the process id: in a Holm root's `tmp/`, of which the next
+/// command removes what a killed one has left, or in a directory that is none yet.
+const IN_ROOT: &str = "probe-";
+const ELSEWHERE: &str = ".holm-doctor-";
 
 /// More than the probes write, in bytes.
 const ROOM: usize = 64 << 10;
@@ -15,17 +18,20 @@ impl Scratch {
     /// Makes the directory in `dir`, with room for what the probes write, and removes those of
     /// earlier probes that were killed.
     pub(super) fn new(dir: &Path) -> Result<Self, String> {
+        let tmp = dir.join("tmp");
+        let is_root = tmp.is_dir() && dir.join("guests").is_dir();
+        let (dir, prefix) = if is_root { (&*tmp, IN_ROOT) } else { (dir, ELSEWHERE) };
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let pid = name
                 .to_str()
-                .and_then(|name| name.strip_prefix(PREFIX))
+                .and_then(|name| name.strip_prefix(prefix))
                 .and_then(|pid| pid.parse::<u32>().ok());
             if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
-        let path = dir.join(format!("{PREFIX}{}", std::process::id()));
+        let path = dir.join(format!("{prefix}{}", std::process::id()));
         let fail = |error: std::io::Error| format!("cannot write in {}: {error}", dir.display());
         fs::create_dir(&path).map_err(fail)?;
         let made = Self(path);

@@ -1,4 +1,4 @@
-//! `tmp/`: guests that are being created or removed.
+//! `tmp/`: guests that are being created or removed, and what a look at the host needs.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -27,7 +27,7 @@ impl Pool {
         let Ok(entries) = fs::read_dir(self.root().join("tmp")) else { return };
         for path in entries.flatten().map(|entry| entry.path()) {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let ours = name.starts_with("new-") || name.starts_with("rm-");
+            let ours = ["new-", "rm-", "probe-"].iter().any(|prefix| name.starts_with(prefix));
             let pid = name.rsplit('-').next().and_then(|pid| pid.parse::<u32>().ok());
             let is_gone =
                 |pid: u32| matches!(is_there(&Path::new("/proc").join(pid.to_string())), Ok(false));

@@ -132,6 +132,9 @@ fn stop(sandbox: &mut Sandbox) {
 /// How many faults the usual run samples; `--slow` makes all of them.
 const SAMPLES: usize = 4;
 
+/// How many failures are enough: a leaving is waited for, each time.
+const ENOUGH: usize = 10;
+
 fn walk(sandbox: &mut Sandbox, verb: &Verb) {
     // The root now has what it keeps after its first guest, or its first import.
     if verb.imports() {
@@ -153,6 +156,9 @@ fn walk(sandbox: &mut Sandbox, verb: &Verb) {
     let (mut made, mut failures) = (0, Vec::new());
     let who = format!("{:?} {}", verb.traced, verb.args.join(" "));
     for (call, fault) in faults.iter().skip(offset).step_by(step) {
+        if failures.len() == ENOUGH {
+            break;
+        }
         if let Err(failure) = try_fault(sandbox, verb, &before, call, *fault, &mut made) {
             let failure = format!("{who}, {fault:?} at {} {}: {failure}", call.name, call.nth);
             println!("walk: {failure}");
