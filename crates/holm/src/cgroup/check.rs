@@ -89,7 +89,7 @@ impl Limits {
     /// The settings with a value that have to be written to v1. An error for one without any
     /// controller.
     pub(super) fn v1_wanted(&self, layout: &Layout) -> Result<Vec<Setting>> {
-        // Only what is set: a default is no reason to look for v1 hierarchies, nor to refuse a start.
+        // A default is no reason to look for v1 hierarchies, nor to refuse a start.
         let is_set = |setting: &Setting| match setting.controller {
             Controller::Pids => self.pids.is_some(),
             _ => setting.value.is_some(),
