@@ -11,3 +11,43 @@ pub fn aio_context(events: u32) -> io::Result<()> {
     let result = unsafe { libc::syscall(libc::SYS_io_setup, events, &raw mut context) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+/// Makes a set of this many semaphores (`semget(2)`), which lasts as long as its ipc namespace.
+pub fn semaphores(number: i32) -> io::Result<()> {
+    // SAFETY: takes and returns numbers only.
+    let set = unsafe { libc::semget(libc::IPC_PRIVATE, number, 0o600) };
+    if set < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Makes a segment of shared memory with this many bytes (`shmget(2)`), all of them allocated,
+/// which lasts as long as its ipc namespace.
+pub fn shared_memory(bytes: usize) -> io::Result<()> {
+    // SAFETY: takes and returns numbers only.
+    let segment = unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, 0o600) };
+    if segment < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel chooses an address where nothing is.
+    let start = unsafe { libc::shmat(segment, std::ptr::null(), 0) };
+    if start.addr() == usize::MAX {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the segment has this many bytes, and nobody else knows it. Nothing refers to it when
+    // it is detached.
+    unsafe {
+        std::ptr::write_bytes(start.cast::<u8>(), 1, bytes);
+        libc::shmdt(start);
+    }
+    Ok(())
+}
+
+/// Makes a timer of this process that is never armed (`timer_create(2)`).
+pub fn process_timer() -> io::Result<()> {
+    let mut timer: libc::c_int = 0;
+    let no_event = std::ptr::null::<libc::sigevent>();
+    // SAFETY: the kernel writes one number to `timer`, which outlives the call.
+    let result = unsafe {
+        libc::syscall(libc::SYS_timer_create, libc::CLOCK_MONOTONIC, no_event, &raw mut timer)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

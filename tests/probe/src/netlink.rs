@@ -67,6 +67,23 @@ impl Table {
         })
     }
 
+    /// Chains of one table of nftables (`NFT_MSG_NEWCHAIN`), each in a batch of its own.
+    pub fn nft_chains() -> io::Result<Self> {
+        Self::of(Some(netlink::NETFILTER), |number| {
+            // nfgenmsg, whose last two bytes name the subsystem where a batch begins and ends.
+            let (border, inet) = ([0, 0, 0, 10], [1, 0, 0, 0]);
+            let table = attribute(1, b"t\0");
+            let chain = attribute(3, format!("{number}\0").as_bytes());
+            [
+                message_with(REQUEST, 0x10, &border, &[]),
+                message_with(REQUEST | CREATE, 10 << 8, &inet, &table),
+                message(10 << 8 | 3, &inet, &[table, chain].concat()),
+                message_with(REQUEST, 0x11, &border, &[]),
+            ]
+            .concat()
+        })
+    }
+
     fn of(protocol: Option<Protocol>, entry: fn(u32) -> Vec<u8>) -> io::Result<Self> {
         let kind = (AddressFamily::NETLINK, SocketType::RAW);
         let socket = socket_with(kind.0, kind.1, SocketFlags::CLOEXEC, protocol)?;
@@ -93,9 +110,24 @@ fn address(number: u32) -> [u8; 4] {
     (0x0a00_0001 + number).to_be_bytes()
 }
 
+/// Sets the `lo` of this network namespace up (`RTM_NEWLINK`).
+pub fn set_up_loopback() -> io::Result<()> {
+    let link = Table::of(None, |_| {
+        // ifinfomsg: the interface, IFF_UP, and that this is the flag to change.
+        let [up, lo] = [1u32, LO].map(u32::to_ne_bytes);
+        let header = [[0; 4], lo, up, up].concat();
+        message_with(REQUEST | ACKNOWLEDGE, 16, &header, &[])
+    })?;
+    link.add(0)
+}
+
+/// What makes an entry that must not be there yet.
 fn message(kind: u16, header: &[u8], attributes: &[u8]) -> Vec<u8> {
+    message_with(REQUEST | ACKNOWLEDGE | CREATE | EXCLUSIVE, kind, header, attributes)
+}
+
+fn message_with(flags: u16, kind: u16, header: &[u8], attributes: &[u8]) -> Vec<u8> {
     let length = u32::try_from(16 + header.len() + attributes.len()).expect("a short message");
-    let flags = REQUEST | ACKNOWLEDGE | CREATE | EXCLUSIVE;
     let mut message = Vec::new();
     message.extend(length.to_ne_bytes());
     message.extend(kind.to_ne_bytes());

@@ -2,21 +2,22 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 
-use crate::netlink::Table;
+use crate::netlink::{Table, set_up_loopback};
 use holm_sys::process::{flags, unshare};
-use holm_sys::use_up::aio_context;
+use holm_sys::use_up::{aio_context, process_timer, semaphores, shared_memory};
 use rustix::event::{EventfdFlags, epoll, eventfd};
-use rustix::fs::{MemfdFlags, inotify, memfd_create};
+use rustix::fs::{FlockOperation, MemfdFlags, flock, inotify, memfd_create};
 use rustix::mount::{MountFlags, mount};
 use rustix::net::netlink::{self, SocketAddrNetlink};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::net::{
-    AddressFamily, Protocol, SendFlags, SocketType, bind, getsockname, sendto, socket,
+    AddressFamily, Protocol, SendFlags, SocketType, bind, getsockname, ipproto, sendto, socket,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -43,6 +44,8 @@ pub fn use_up(what: &str, most: u64) {
         "memory-files" => keep(most, |_| full_memory_file()),
         "events" => keep(most, |_| Ok(eventfd(0, EventfdFlags::CLOEXEC)?)),
         "timers" => keep(most, |_| timer()),
+        "process-timers" => keep(most, |_| process_timer()),
+        "locks" => keep(most, |_| locked_file()),
         "epolls" => keep(most, |_| watching_epoll()),
         "inotify-watches" => {
             let inotify = inotify::init(inotify::CreateFlags::CLOEXEC).expect("inotify");
@@ -63,11 +66,19 @@ pub fn use_up(what: &str, most: u64) {
         "routes" => fill_table(most, Table::routes),
         "neighbours" => fill_table(most, Table::neighbours),
         "connections" => fill_table(most, Table::connections),
+        "nft-chains" => fill_table(most, Table::nft_chains),
         "user-namespaces" => keep(most, |_| another_user_namespace()),
         "message-queues" => keep(most, |number| {
             let path = format!("/dev/mqueue/{number}");
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
         }),
+        "semaphores" => keep(most, |_| semaphores(250)),
+        "shared-memory" => keep(most, |_| shared_memory(BLOCK.len())),
+        "tcp-orphans" => {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+            keep(most, |_| orphan(&listener));
+        }
+        "fragments" => keep_fragments(most),
         "cgroups" => keep(most, |number| fs::create_dir(format!("/sys/fs/cgroup/{number}"))),
         _ => panic!("{what} is not known"),
     }
@@ -117,6 +128,12 @@ fn fill(mut into: impl Write) {
     while into.write(&BLOCK).is_ok_and(|length| length > 0) {}
 }
 
+fn locked_file() -> io::Result<File> {
+    let file = File::from(memfd_create("locked", MemfdFlags::CLOEXEC)?);
+    flock(&file, FlockOperation::LockExclusive)?;
+    Ok(file)
+}
+
 fn full_pipe() -> io::Result<(OwnedFd, File)> {
     let (read, write) = pipe_with(PipeFlags::NONBLOCK)?;
     let write = File::from(write);
@@ -146,6 +163,37 @@ fn full_tcp_sockets(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)
     one.set_nonblocking(true)?;
     fill(&one);
     Ok((one, other))
+}
+
+/// A connection that its own side has closed, with data that the other side does not take.
+fn orphan(listener: &TcpListener) -> io::Result<TcpStream> {
+    let one = TcpStream::connect(listener.local_addr()?)?;
+    let (other, _) = listener.accept()?;
+    set_socket_recv_buffer_size(&other, 1)?;
+    one.set_nonblocking(true)?;
+    fill(&one);
+    Ok(other)
+}
+
+/// First parts of packets whose other parts never come. Root of a network namespace sets how many
+/// of them are kept, and for how long.
+fn keep_fragments(most: u64) {
+    unshare(flags::NEWNET).expect("a network namespace");
+    set_up_loopback().expect("an interface");
+    for (name, value) in [("ipfrag_high_thresh", "2147483647"), ("ipfrag_time", "600")] {
+        let path = format!("/dev/.holm/proc/sys/net/ipv4/{name}");
+        fs::write(&path, value).expect("a setting of the namespace");
+    }
+    let raw = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW)).expect("a socket");
+    keep(most, |number| {
+        let [.., from, high, low] = number.to_be_bytes();
+        // The header of IPv4: each number is another packet, of which more fragments follow.
+        let mut packet = vec![0u8; 60020];
+        packet[..9].copy_from_slice(&[0x45, 0, 0, 0, high, low, 0x20, 0, 64]);
+        packet[9..20].copy_from_slice(&[17, 0, 0, 127, 0, 1, from, 127, 0, 0, 1]);
+        sendto(&raw, &packet, SendFlags::empty(), &SocketAddrV4::new([127, 0, 0, 1].into(), 0))?;
+        Ok(())
+    });
 }
 
 fn full_netlink_socket() -> io::Result<OwnedFd> {

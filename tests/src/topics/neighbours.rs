@@ -150,7 +150,7 @@ impl Drop for LowLimit {
 /// What a guest can make the kernel allocate for it. Not among them, because the kernel charges
 /// them to nobody, and the machine would run out (docs/security.md): terminals, and the queues of
 /// netlink sockets.
-const ALLOCATED: [&str; 22] = [
+const ALLOCATED: [&str; 28] = [
     "files",
     "pipes",
     "unix-sockets",
@@ -160,6 +160,8 @@ const ALLOCATED: [&str; 22] = [
     "memory-files",
     "events",
     "timers",
+    "process-timers",
+    "locks",
     "epolls",
     "inotify-watches",
     "directories",
@@ -170,6 +172,10 @@ const ALLOCATED: [&str; 22] = [
     "routes",
     "neighbours",
     "connections",
+    "nft-chains",
+    "semaphores",
+    "shared-memory",
+    "tcp-orphans",
     "user-namespaces",
     "message-queues",
     "aio-contexts",
