@@ -40,6 +40,7 @@ usage: holm-probe WHAT [ARG...]
   cpu SECONDS         burn; prints the CPU seconds it got
   inotify COUNT       make that many inotify instances, prints how many, keeps them until its input ends
   use-up WHAT COUNT   take that many terminals, aio-contexts, pipes ..., print how many it got, keep them likewise
+  closed-connection   how much arrives of a connection that is closed with data on its way
   linger SOCKET       sends SOCKET descriptors that take a thousand seconds to close, or finds that refused
   fuse                serve an empty directory on standard input, a /dev/fuse that is mounted";
 
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         ["linger", socket] => linger::send(socket),
         ["fuse"] => fuse::serve(),
         ["inotify", count] => limits::inotify(number(count)),
+        ["closed-connection"] => use_up::closed_connection(),
         ["use-up", what, count] => use_up::use_up(what, number(count)),
         _ => {
             eprintln!("{USAGE}");

@@ -17,6 +17,8 @@ const NESTED: u16 = 1 << 15;
 
 /// The loopback interface of every namespace.
 const LO: u32 = 1;
+/// One that is made for neighbours: loopback has one for all addresses.
+const VETH: u32 = 10;
 
 /// What adds entries to one kind of table.
 pub struct Table {
@@ -38,9 +40,15 @@ impl Table {
 
     /// Permanent neighbours (`RTM_NEWNEIGH`).
     pub fn neighbours() -> io::Result<Self> {
+        let pair = Self::of(None, |_| {
+            // ifinfomsg: the interface; then its kind in IFLA_LINKINFO.
+            let header = [[0; 4], VETH.to_ne_bytes(), [0; 4], [0; 4]].concat();
+            message(16, &header, &nested(18, &[attribute(1, b"veth\0")]))
+        })?;
+        pair.add(0)?;
         Self::of(None, |number| {
             // ndmsg: IPv4, the interface, NUD_PERMANENT.
-            let [a, b, c, d] = LO.to_ne_bytes();
+            let [a, b, c, d] = VETH.to_ne_bytes();
             let header = [2, 0, 0, 0, a, b, c, d, 0x80, 0, 0, 0];
             let ethernet = [2, 0, 0, 0, 0, 1];
             let attributes = [attribute(1, &address(number)), attribute(2, &ethernet)].concat();

@@ -76,11 +76,30 @@ pub fn use_up(what: &str, most: u64) {
         "shared-memory" => keep(most, |_| shared_memory(BLOCK.len())),
         "tcp-orphans" => {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+            set_socket_recv_buffer_size(&listener, 1).expect("a small buffer");
             keep(most, |_| orphan(&listener));
         }
         "fragments" => keep_fragments(most),
         "cgroups" => keep(most, |number| fs::create_dir(format!("/sys/fs/cgroup/{number}"))),
         _ => panic!("{what} is not known"),
+    }
+}
+
+/// Whether a connection arrives whole that is closed while much of it is on its way: the host
+/// counts such connections, and resets those above its ceiling.
+pub fn closed_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let one = TcpStream::connect(listener.local_addr().expect("it")).expect("a connection");
+    let (mut other, _) = listener.accept().expect("its other side");
+    one.set_nonblocking(true).expect("a flag");
+    let mut sent = 0;
+    while let Ok(length) = (&one).write(&BLOCK) {
+        sent += length;
+    }
+    drop(one);
+    match io::copy(&mut other, &mut io::sink()) {
+        Ok(length) => println!("{} of {sent} bytes lost", sent as u64 - length),
+        Err(error) => println!("{error}"),
     }
 }
 
@@ -100,10 +119,18 @@ fn keep<T>(most: u64, mut take: impl FnMut(u64) -> io::Result<T>) {
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
 }
 
+/// Fills network namespaces, one after another: their sockets keep them.
 fn fill_table(most: u64, open: fn() -> io::Result<Table>) {
-    unshare(flags::NEWNET).expect("a network namespace");
-    let table = open().expect("a netlink socket");
-    keep(most, |number| table.add(number));
+    const IN_ONE: u64 = 50_000;
+    let mut tables = Vec::new();
+    keep(most, |number| {
+        if number % IN_ONE == 0 {
+            unshare(flags::NEWNET)?;
+            set_up_loopback()?;
+            tables.push(open()?);
+        }
+        tables.last().expect("a table").add(number)
+    });
 }
 
 /// A child that stays has one.
@@ -167,11 +194,9 @@ fn full_tcp_sockets(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)
 
 /// A connection that its own side has closed, with data that the other side does not take.
 fn orphan(listener: &TcpListener) -> io::Result<TcpStream> {
-    let one = TcpStream::connect(listener.local_addr()?)?;
+    let mut one = TcpStream::connect(listener.local_addr()?)?;
     let (other, _) = listener.accept()?;
-    set_socket_recv_buffer_size(&other, 1)?;
-    one.set_nonblocking(true)?;
-    fill(&one);
+    one.write_all(&BLOCK[..4096])?;
     Ok(other)
 }
 

@@ -16,6 +16,7 @@ const HOST: (Lane, &str) = (Lane::Host, "it uses up what all programs of this ma
 pub const TESTS: &[Test] = &[
     test!(terminals).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
     test!(aio_contexts).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
+    test!(closed_connections).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
     test!(memory_of_the_host).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
     test!(no_memory_for_filters).bases(&["busybox"]).alone(),
 ];
@@ -31,9 +32,9 @@ fn raise_ceilings() {
 }
 
 /// Two guests: one that takes, limited, and its neighbour.
-fn launch_both(sandbox: &Sandbox) {
+fn launch_both(sandbox: &Sandbox, memory: &str) {
     let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
-    let limits = ["--memory", "64M", "--set", "pids.limit=100", "-v", &mount];
+    let limits = ["--memory", memory, "--set", "pids.limit=100", "-v", &mount];
     launch_idle(sandbox, "greedy", &limits);
     launch_idle(sandbox, "neighbour", &["-v", &mount]);
 }
@@ -81,7 +82,7 @@ impl Taker {
 /// together, and charges them to nobody: a neighbour cannot start then, but it loses nothing.
 fn terminals(sandbox: &mut Sandbox) {
     raise_ceilings();
-    launch_both(sandbox);
+    launch_both(sandbox, "64M");
     let taker = Taker::start(sandbox, "terminals");
     let before = status(sandbox, "neighbour");
     let restart = sandbox.holm(&["restart", "neighbour"]);
@@ -99,11 +100,29 @@ fn terminals(sandbox: &mut Sandbox) {
 /// [S4] Databases need contexts for asynchronous operations; their number is the host's.
 fn aio_contexts(sandbox: &mut Sandbox) {
     raise_ceilings();
-    launch_both(sandbox);
+    launch_both(sandbox, "64M");
     let taker = Taker::start(sandbox, "aio-contexts");
     let one = ["exec", "neighbour", "/probe/holm-probe", "use-up", "aio-contexts", "1"];
     let got = sandbox.holm(&one).ok().stdout;
     assert_eq!(got, "1 no more wanted\n", "after {:?}", taker.said);
+    taker.end();
+    remove_both(sandbox);
+}
+
+/// The host counts the TCP connections that programs have closed before all data was taken, and
+/// resets those above its ceiling.
+fn closed_connections(sandbox: &mut Sandbox) {
+    // As on a machine with little memory: more of them take minutes in an emulated one.
+    fs::write("/proc/sys/net/ipv4/tcp_max_orphans", "1024").expect("a setting");
+    raise_ceilings();
+    launch_both(sandbox, "500M");
+    let mut command = sandbox.command();
+    command.args(["exec", "greedy", "/probe/holm-probe", "use-up", "tcp-orphans", "2000"]);
+    let taker = Taker::of(command);
+    let one = sandbox.holm(&["exec", "neighbour", "/probe/holm-probe", "closed-connection"]);
+    assert_eq!(taker.said, "2000 no more wanted\n");
+    let printed = one.ok().stdout;
+    assert!(printed.starts_with("0 of "), "{printed}");
     taker.end();
     remove_both(sandbox);
 }

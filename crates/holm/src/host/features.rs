@@ -242,6 +242,12 @@ pub const FEATURES: &[Feature] = &[
         "sysctl -w kernel.pty.max=16384 (what `make install` puts into sysctl.d does so at boot)",
         ids::terminals,
     ),
+    Feature::extra(
+        "orphans",
+        "one guest can close so many TCP connections that those of all others are cut off at their end",
+        "sysctl -w net.ipv4.tcp_max_orphans=1048576 (`make install` puts that into sysctl.d)",
+        network::orphans,
+    ),
     Feature::wanted(
         "veth",
         "guests with a private network do not start; net.mode=none and host work",

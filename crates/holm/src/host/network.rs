@@ -10,6 +10,7 @@ use rustix::net::{
 };
 
 use super::finding::Answer;
+use super::ids::at_least;
 use super::machine::Machine;
 use crate::net;
 use crate::process::{call_for_output, run_in_child};
@@ -50,6 +51,11 @@ pub(super) fn other_filters(_: &Machine) -> Answer {
             blocker.remedy()
         )),
     }
+}
+
+pub(super) fn orphans(_: &Machine) -> Answer {
+    // As many need gigabytes, which are charged to the guest.
+    at_least("/proc/sys/net/ipv4/tcp_max_orphans", 1 << 20, "for all guests and the host")
 }
 
 /// Makes a veth pair in a network namespace that ends with the probe.

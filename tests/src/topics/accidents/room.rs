@@ -163,6 +163,8 @@ fn disk_full(sandbox: &mut Sandbox) {
         fill(root);
         let full = ["create", "two", "--base", "own", "--net", "none", "--", "/bin/sleep", "99"];
         names_the_disk(holm(&full), &["No space left", &at]);
+        let coded = holm(&[&["--json"], &full[..]].concat());
+        assert!(coded.stdout.contains("\"storage-full\""), "{coded}");
         names_the_disk(holm(&["start", "box"]), &["No space left", &at]);
         let doctor = holm(&["doctor"]);
         assert_eq!(doctor.code(), 1, "{doctor}");
