@@ -19,6 +19,7 @@ pub const TESTS: &[Test] = &[
     test!(closed_connections).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
     test!(memory_of_the_host).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
     test!(no_memory_for_filters).bases(&["busybox"]).alone(),
+    test!(buffers_of_tcp).bases(&["busybox"]).alone(),
 ];
 
 /// Sets what `make install` sets at boot.
@@ -229,4 +230,28 @@ fn available_mib() -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).expect("a line of KiB");
     kib.parse::<u64>().expect("a number") / 1024
+}
+
+/// [S9] What a guest's TCP sockets have queued is bounded by its memory limit, on hybrid hosts too,
+/// whose memory controller does not count it otherwise.
+fn buffers_of_tcp(sandbox: &mut Sandbox) {
+    let mount = format!("{}:/probe:ro", sandbox.probe_directory().display());
+    launch_idle(sandbox, "greedy", &["--memory", "64M", "-v", &mount]);
+    let before = tcp_mib();
+    let mut command = sandbox.command();
+    command.args(["exec", "greedy", "/probe/holm-probe", "use-up", "tcp-sockets", "100"]);
+    let taker = Taker::of(command);
+    let taken = tcp_mib().saturating_sub(before);
+    taker.end();
+    assert!((16..96).contains(&taken), "{taken} MiB");
+    sandbox.holm(&["rm", "--force", "greedy"]).ok();
+}
+
+/// What the TCP sockets of the whole host have queued (`/proc/net/sockstat`).
+fn tcp_mib() -> u64 {
+    const PAGES_OF_A_MIB: u64 = 256;
+    let text = fs::read_to_string("/proc/net/sockstat").expect("the sockets");
+    let line = text.lines().find_map(|line| line.strip_prefix("TCP: "));
+    let pages = line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    pages.expect("`mem` and a number of pages") / PAGES_OF_A_MIB
 }

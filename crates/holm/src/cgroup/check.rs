@@ -67,6 +67,7 @@ impl Limits {
             // On v1 the root cgroup has the same files as any other, except for pids.max.
             let Some(root) = layout.v1(setting.controller)? else { continue };
             if setting.controller != Controller::Pids
+                && !setting.if_there
                 && access(root.join(setting.file), Access::EXISTS) == Err(Errno::NOENT)
             {
                 return Err(limit_error(&setting, "", "", Errno::NOENT));

@@ -24,6 +24,9 @@ pub struct Limits {
 /// start the move into a v1 hierarchy, which is up to a tenth of its time.
 const PIDS_DEFAULT: u64 = 4096;
 
+/// The limit on the buffers of TCP sockets, on v1.
+const TCP: &str = "memory.kmem.tcp.limit_in_bytes";
+
 /// The period of the CPU cap in microseconds: the kernel's default on v1 and v2.
 pub(super) const PERIOD: u32 = 100_000;
 
@@ -36,6 +39,8 @@ pub(super) struct Setting {
     pub file: &'static str,
     /// What to write; `None` for no limit.
     pub value: Option<String>,
+    /// Whether a kernel without the file is no reason to refuse the limit.
+    pub if_there: bool,
     /// What to write for no limit. For the set of CPUs, the file to copy.
     pub unlimited: &'static str,
 }
@@ -73,6 +78,9 @@ impl Limits {
             setting("cpu.cap", Cpu, "cpu.cfs_quota_us", self.cpu_cap.map(quota), "-1"),
             setting("cpu.set", Cpuset, "cpuset.cpus", self.cpu_set.clone(), "../cpuset.cpus"),
             setting("memory.limit", Memory, "memory.limit_in_bytes", self.memory, "-1"),
+            // v1 counts the buffers of TCP sockets apart, and only with a limit on them. The file
+            // is deprecated (Linux 6.12), though not gone.
+            Setting { if_there: true, ..setting("memory.limit", Memory, TCP, self.memory, "-1") },
             setting("memory.swap", Memory, "memory.memsw.limit_in_bytes", both, "-1"),
             setting("pids.limit", Pids, "pids.max", self.pids, "max"),
         ]
@@ -86,7 +94,8 @@ fn setting(
     value: Option<impl ToString>,
     unlimited: &'static str,
 ) -> Setting {
-    Setting { key, controller, file, value: value.map(|value| value.to_string()), unlimited }
+    let value = value.map(|value| value.to_string());
+    Setting { key, controller, file, value, if_there: false, unlimited }
 }
 
 /// A number of CPUs as microseconds per period. `check` has bounded it.

@@ -125,10 +125,10 @@ impl GuestCgroup {
     }
 
     /// The error for a limit that could not be written. Lifting a limit that this kernel does not
-    /// have is no error.
+    /// have is no error, nor is one that only goes with another.
     fn check_written(&self, setting: &Setting, result: rustix::io::Result<()>) -> Result<()> {
         match result {
-            Err(Errno::NOENT) if setting.value.is_none() => Ok(()),
+            Err(Errno::NOENT) if setting.value.is_none() || setting.if_there => Ok(()),
             result => result.map_err(|e| {
                 limit_error(
                     setting,

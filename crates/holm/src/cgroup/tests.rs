@@ -143,11 +143,12 @@ fn v1_values() {
         ("cpu.cfs_quota_us", "150000"),
         ("cpuset.cpus", "0-1,3"),
         ("memory.limit_in_bytes", "536870912"),
+        ("memory.kmem.tcp.limit_in_bytes", "536870912"),
         ("memory.memsw.limit_in_bytes", "1610612736"),
         ("pids.max", "200"),
     ];
     assert_eq!(written(&settings), expected);
-    assert_eq!(Limits { swap: Some(0), ..full() }.v1()[4].value.as_deref(), Some("536870912"));
+    assert_eq!(Limits { swap: Some(0), ..full() }.v1()[5].value.as_deref(), Some("536870912"));
     let smallest = Limits { cpu_share: Some(1), ..Limits::default() };
     assert_eq!(written(&smallest.v1()), [("cpu.shares", "10")]);
 }

@@ -29,8 +29,10 @@ pub(super) fn make_v1(pool: &PoolCgroup, path: &str, limits: &Limits) -> Result<
         let dir = make_v1_dir(root, pool.name(), path)?;
         for setting in here {
             let value = setting.value.as_deref().unwrap_or(setting.unlimited);
-            write_file(&dir, setting.file, value)
-                .map_err(|e| limit_error(setting, path, value, e))?;
+            match write_file(&dir, setting.file, value) {
+                Err(Errno::NOENT) if setting.if_there => {}
+                written => written.map_err(|e| limit_error(setting, path, value, e))?,
+            }
         }
         let file = openat(&dir, "tasks", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
         tasks.push(file.map_err(|e| {
