@@ -1,7 +1,7 @@
 //! What guest root can do: looked at from inside, by the probe.
 
 use crate::command::Outcome;
-use crate::guest::{exec, idle, remove};
+use crate::guest::{exec, idle, launch_idle, remove};
 use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
 use rustix::fs::{CWD, FileType, Mode, inotify, makedev, mknodat};
@@ -23,6 +23,7 @@ pub const TESTS: &[Test] = &[
     test!(init_exposes_nothing_of_the_host).bases(&["busybox"]),
     test!(device_nodes_in_the_root_are_dead).bases(&["busybox"]),
     test!(sys_cannot_be_written).bases(&["busybox"]),
+    test!(hierarchies_with_a_limit_show_the_guest_only).bases(&["busybox"]),
     test!(a_link_at_a_mountpoint_is_refused).bases(&["busybox"]),
     test!(a_32_bit_guest_has_a_32_bit_machine).bases(&["busybox"]),
 ];
@@ -228,4 +229,23 @@ fn sys_cannot_be_written(sandbox: &mut Sandbox) {
         assert_eq!(written.code(), 1, "{written}");
         assert!(written.stderr.contains("Read-only file system"), "{written}");
     }
+}
+
+/// [S8] On a hybrid host guest root can mount the v1 hierarchies. Those that carry a limit of the
+/// guest begin at its own cgroup; of the others it sees what the caller's cgroup has below it
+/// (docs/decisions/0022). On pure v2 there is none to mount.
+fn hierarchies_with_a_limit_show_the_guest_only(sandbox: &mut Sandbox) {
+    // The host's tree has something to show.
+    launch_idle(sandbox, "neighbour", &["--memory", "128M", "--set", "pids.limit=300"]);
+    let script = "for c in memory pids cpu; do
+            mkdir /tmp/$c && mount -t cgroup -o $c none /tmp/$c 2>/dev/null || continue
+            cat /tmp/$c/memory.limit_in_bytes /tmp/$c/pids.max /tmp/$c/cpu.shares 2>/dev/null
+            find /tmp/$c -mindepth 1 -type d
+        done";
+    let run = ["run", "--base", "busybox", "--net", "none", "--memory", "64M"];
+    let limits = ["--set", "pids.limit=77", "--set", "cpu.share=200", "--", "sh", "-c", script];
+    let seen = sandbox.holm(&[&run[..], &limits].concat()).ok().stdout;
+    let hybrid = std::path::Path::new("/sys/fs/cgroup/memory").exists();
+    assert_eq!(seen, if hybrid { "67108864\n77\n2048\n" } else { "" });
+    remove(sandbox, "neighbour");
 }

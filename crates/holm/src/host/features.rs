@@ -145,7 +145,7 @@ pub const FEATURES: &[Feature] = &[
         cgroups::layout,
     )
     .partly(
-        "a start with limits takes some tenths of a millisecond longer: they are set in several hierarchies",
+        "a start with limits takes some tenths of a millisecond longer, UDP buffers count against no limit, and guests can see the names of the host's cgroups",
         "boot with systemd.unified_cgroup_hierarchy=1",
     ),
     Feature::wanted(
