@@ -1,11 +1,12 @@
 //! Each limit is set and seen to be enforced.
 
-use crate::guest::{exec, launch_idle, remove, status};
+use crate::guest::{ended, exec, launch_idle, remove, status};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(memory_kills_inside_only).bases(&["busybox"]),
+    test!(memory_of_nobody_ends_the_guest_at_last).bases(&["busybox"]),
     test!(pids_stop_a_fork_bomb).bases(&["busybox"]),
     test!(cpu_cap_slows).bases(&["busybox"]),
     test!(cpu_set_pins).bases(&["busybox"]),
@@ -41,6 +42,25 @@ fn memory_kills_inside_only(sandbox: &mut Sandbox) {
     sandbox.holm(&["stop", "box"]).ok();
     remark("the last");
     sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// [S13] Files in memory belong to no process: the kernel ends one after the other until the guest
+/// ends, and with it the files. Minimal init is the smallest, so it lives to tell how.
+fn memory_of_nobody_ends_the_guest_at_last(sandbox: &mut Sandbox) {
+    let script = "mount -t tmpfs none /tmp; while :; do cat /dev/zero >> /tmp/full; done";
+    launch_idle(sandbox, "box", &["--memory", "32M", "--set", "restart=on-failure"]);
+    let before = status(sandbox, "box");
+    sandbox.wait_for("the guest has started again", || {
+        // Its own shell may be the largest process, too.
+        exec(sandbox, "box", script);
+        let now = status(sandbox, "box");
+        (now["state"] == "ready" && now["init_pid"] != before["init_pid"]).then_some(())
+    });
+    let after = status(sandbox, "box");
+    assert_eq!(ended(&after), "exited 137", "its command was killed, not init: {after}");
+    assert!(after["last_run"]["oom_kills"].as_u64() >= Some(1), "{after}");
+    exec(sandbox, "box", "echo alive").ok();
+    remove(sandbox, "box");
 }
 
 fn pids_stop_a_fork_bomb(sandbox: &mut Sandbox) {
