@@ -17,6 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(terminals).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
     test!(aio_contexts).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
     test!(closed_connections).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
+    test!(buffers_of_connections).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
     test!(memory_of_the_host).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
     test!(no_memory_for_filters).bases(&["busybox"]).alone(),
     test!(buffers_of_tcp).bases(&["busybox"]).alone(),
@@ -115,13 +116,25 @@ fn aio_contexts(sandbox: &mut Sandbox) {
 fn closed_connections(sandbox: &mut Sandbox) {
     // As on a machine with little memory: more of them take minutes in an emulated one.
     fs::write("/proc/sys/net/ipv4/tcp_max_orphans", "1024").expect("a setting");
+    a_connection_beside(sandbox, "tcp-orphans", "2000");
+}
+
+/// The host bounds the memory of all TCP connections, and resets those that are closed above that.
+fn buffers_of_connections(sandbox: &mut Sandbox) {
+    // In pages.
+    fs::write("/proc/sys/net/ipv4/tcp_mem", "2000 3000 4000").expect("a setting");
+    a_connection_beside(sandbox, "tcp-sockets", "50");
+}
+
+/// One of a guest whose neighbour has so many arrives whole.
+fn a_connection_beside(sandbox: &Sandbox, what: &str, count: &str) {
     raise_ceilings();
     launch_both(sandbox, "500M");
     let mut command = sandbox.command();
-    command.args(["exec", "greedy", "/probe/holm-probe", "use-up", "tcp-orphans", "2000"]);
+    command.args(["exec", "greedy", "/probe/holm-probe", "use-up", what, count]);
     let taker = Taker::of(command);
     let one = sandbox.holm(&["exec", "neighbour", "/probe/holm-probe", "closed-connection"]);
-    assert_eq!(taker.said, "2000 no more wanted\n");
+    assert_eq!(taker.said, format!("{count} no more wanted\n"));
     let printed = one.ok().stdout;
     assert!(printed.starts_with("0 of "), "{printed}");
     taker.end();

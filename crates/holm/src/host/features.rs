@@ -248,6 +248,12 @@ pub const FEATURES: &[Feature] = &[
         "sysctl -w net.ipv4.tcp_max_orphans=1048576 (`make install` puts that into sysctl.d)",
         network::orphans,
     ),
+    Feature::extra(
+        "tcp-memory",
+        "guests whose TCP connections have much queued slow down and reset those of all others",
+        "sysctl -w net.ipv4.tcp_mem='1073741824 1073741824 1073741824' (`make install` puts that into sysctl.d)",
+        network::tcp_memory,
+    ),
     Feature::wanted(
         "veth",
         "guests with a private network do not start; net.mode=none and host work",

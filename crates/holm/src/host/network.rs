@@ -58,6 +58,12 @@ pub(super) fn orphans(_: &Machine) -> Answer {
     at_least("/proc/sys/net/ipv4/tcp_max_orphans", 1 << 20, "for all guests and the host")
 }
 
+/// Of the three ceilings of tcp(7) the last, above which the kernel resets connections.
+pub(super) fn tcp_memory(_: &Machine) -> Answer {
+    // Beyond all memory, so that what each guest is charged for ends it first.
+    at_least("/proc/sys/net/ipv4/tcp_mem", 1 << 30, "pages for all guests and the host")
+}
+
 /// Makes a veth pair in a network namespace that ends with the probe.
 pub(super) fn veth(_: &Machine) -> Answer {
     const NEW_LINK: u16 = 16;
