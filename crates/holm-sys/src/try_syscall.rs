@@ -37,19 +37,31 @@ pub fn native(number: u32, first: &[u32]) -> io::Result<()> {
 #[cfg(target_arch = "x86_64")]
 pub fn compat(number: u32, first: &[u32]) -> io::Result<()> {
     assert!(COMPAT.contains(&number), "call {number} is not known to be harmless");
-    let at = |place: usize| u64::from(first.get(place).copied().unwrap_or(u32::MAX));
-    let result: i64;
-    // SAFETY: as for `native`; rbx, which the compiler keeps for itself, is put back, and what the
-    // kernel clears on this entry (r8 to r11) is declared.
+    let at = |place: usize| first.get(place).copied().unwrap_or(u32::MAX);
+    // SAFETY: as for `native`.
+    unsafe { int_0x80(number, [at(0), at(1), at(2)]) }.map(drop)
+}
+
+/// Makes a system call of the i386 ABI with these arguments, and all ones for the others.
+///
+/// # Safety
+///
+/// The arguments must be fit for the call.
+#[cfg(target_arch = "x86_64")]
+pub(crate) unsafe fn int_0x80(number: u32, first: [u32; 3]) -> io::Result<i32> {
+    let [first, second, third] = first.map(u64::from);
+    let result: u64;
+    // SAFETY: for the call the caller answers; rbx, which the compiler keeps for itself, is put
+    // back, and what the kernel clears on this entry (r8 to r11) is declared.
     unsafe {
         std::arch::asm!(
             "xchg {first}, rbx",
             "int 0x80",
             "xchg {first}, rbx",
-            first = inout(reg) at(0) => _,
-            inlateout("rax") i64::from(number) => result,
-            in("rcx") at(1),
-            in("rdx") at(2),
+            first = inout(reg) first => _,
+            inlateout("rax") u64::from(number) => result,
+            in("rcx") second,
+            in("rdx") third,
             in("rsi") u64::from(u32::MAX),
             in("rdi") u64::from(u32::MAX),
             lateout("r8") _, lateout("r9") _, lateout("r10") _, lateout("r11") _,
@@ -57,7 +69,11 @@ pub fn compat(number: u32, first: &[u32]) -> io::Result<()> {
     }
     // A 32-bit result, sign in bit 31.
     let result = result as i32;
-    if (-4095..0).contains(&result) { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
+    if (-4095..0).contains(&result) {
+        Err(io::Error::from_raw_os_error(-result))
+    } else {
+        Ok(result)
+    }
 }
 
 /// All ones stays all ones.

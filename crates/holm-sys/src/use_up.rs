@@ -1,6 +1,10 @@
 //! System calls that take what the whole machine shares, for tests of who runs out of it.
 
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+#[cfg(target_arch = "x86_64")]
+use crate::try_syscall::int_0x80;
 
 /// Makes a context for this many asynchronous operations (`io_setup(2)`), which lasts as long as
 /// this process.
@@ -50,4 +54,43 @@ pub fn process_timer() -> io::Result<()> {
         libc::syscall(libc::SYS_timer_create, libc::CLOCK_MONOTONIC, no_event, &raw mut timer)
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Makes a raw socket of a family and sets one of its options to `request`, by socketcall(2) of
+/// i386, as 32-bit programs do.
+#[cfg(target_arch = "x86_64")]
+pub fn socket_by_socketcall(
+    family: u32,
+    level: u32,
+    option: u32,
+    request: [u32; 4],
+) -> io::Result<OwnedFd> {
+    const SOCKETCALL: u32 = 102;
+    const SYS_SOCKET: u32 = 1;
+    const SYS_SETSOCKOPT: u32 = 14;
+    const SOCK_RAW: u32 = 3;
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_32BIT;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping, where a 32-bit pointer reaches it.
+    let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, access, kind, -1, 0) };
+    if page == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let arguments = page.cast::<[u32; 5]>();
+    let value = page.wrapping_byte_add(64).cast::<[u32; 4]>();
+    let address = page.expose_provenance() as u32;
+    // SAFETY: both lie in the mapping, aligned and apart from each other. The kernel only reads
+    // them, and the descriptor that it returns belongs to nobody else.
+    let socket = unsafe {
+        value.write(request);
+        arguments.write([family, SOCK_RAW, 0, 0, 0]);
+        int_0x80(SOCKETCALL, [SYS_SOCKET, address, 0]).and_then(|socket| {
+            let owned = OwnedFd::from_raw_fd(socket);
+            arguments.write([socket as u32, level, option, address + 64, 16]);
+            int_0x80(SOCKETCALL, [SYS_SETSOCKOPT, address, 0]).map(|_| owned)
+        })
+    };
+    // SAFETY: nothing points there any more.
+    unsafe { libc::munmap(page, 4096) };
+    socket
 }

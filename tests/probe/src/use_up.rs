@@ -10,7 +10,9 @@ use std::process::{Child, Command, Stdio};
 
 use crate::netlink::{Table, set_up_loopback};
 use holm_sys::process::{flags, unshare};
-use holm_sys::use_up::{aio_context, process_timer, semaphores, shared_memory};
+use holm_sys::use_up::{
+    aio_context, process_timer, semaphores, shared_memory, socket_by_socketcall,
+};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fs::{FlockOperation, MemfdFlags, flock, inotify, memfd_create};
 use rustix::mount::{MountFlags, mount};
@@ -41,6 +43,8 @@ pub fn use_up(what: &str, most: u64) {
         }
         "netlink-sockets" => keep(most, |_| full_netlink_socket()),
         "packet-sockets" => keep(most, |_| full_packet_socket()),
+        "packet-rings-by-socketcall" => keep(most, |_| packet_ring()),
+        "xdp-rings-by-socketcall" => keep(most, |_| xdp_ring()),
         "memory-files" => keep(most, |_| full_memory_file()),
         "events" => keep(most, |_| Ok(eventfd(0, EventfdFlags::CLOEXEC)?)),
         "timers" => keep(most, |_| timer()),
@@ -236,6 +240,21 @@ fn full_packet_socket() -> io::Result<(OwnedFd, UdpSocket)> {
     let protocol = NonZeroU32::new(ALL).map(Protocol::from_raw);
     let packets = socket(AddressFamily::PACKET, SocketType::RAW, protocol)?;
     Ok((packets, full_udp_socket()?))
+}
+
+fn packet_ring() -> io::Result<OwnedFd> {
+    const AF_PACKET: u32 = 17;
+    const SOL_PACKET: u32 = 263;
+    const PACKET_RX_RING: u32 = 5;
+    // 16 blocks of 4096 bytes, 32 frames of 2048.
+    socket_by_socketcall(AF_PACKET, SOL_PACKET, PACKET_RX_RING, [4096, 16, 2048, 32])
+}
+
+fn xdp_ring() -> io::Result<OwnedFd> {
+    const AF_XDP: u32 = 44;
+    const SOL_XDP: u32 = 283;
+    const XDP_RX_RING: u32 = 2;
+    socket_by_socketcall(AF_XDP, SOL_XDP, XDP_RX_RING, [64, 0, 0, 0])
 }
 
 fn full_memory_file() -> io::Result<File> {

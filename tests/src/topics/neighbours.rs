@@ -254,9 +254,11 @@ fn buffers_of_tcp(sandbox: &mut Sandbox) {
     let mut command = sandbox.command();
     command.args(["exec", "greedy", "/probe/holm-probe", "use-up", "tcp-sockets", "100"]);
     let taker = Taker::of(command);
-    let taken = tcp_mib().saturating_sub(before);
+    let queued = tcp_mib().saturating_sub(before);
+    // On pure v2 they are charged with all else, and the limit may have ended it.
+    let (said, ended) = (taker.said.clone(), taker.count().is_none());
     taker.end();
-    assert!((16..96).contains(&taken), "{taken} MiB");
+    assert!(queued < 96 && (queued >= 16 || ended), "{queued} MiB by {said:?}");
     sandbox.holm(&["rm", "--force", "greedy"]).ok();
 }
 
