@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     test!(imports_of_one_name_at_once),
     test!(an_import_beside_a_collection),
     test!(a_removal_beside_a_collection),
+    test!(a_collection_during_an_import),
     test!(a_name_taken_during_an_import),
     test!(holm_killed_during_import),
     test!(import_program_killed),
@@ -140,18 +141,34 @@ struct Half {
 
 /// Starts an import from a pipe that gives only half of an archive.
 fn half_an_import(sandbox: &Sandbox) -> Half {
-    let source = directory(sandbox, "half", &["a", "b", "c"]);
+    // Of a size that all of the first is in the first half.
+    let megabytes = ["a", "b", "c"].map(|content| content.repeat(1000));
+    let source = directory(sandbox, "half", &megabytes.each_ref().map(String::as_str));
     let mut tar = std::process::Command::new("tar");
-    let mut tar = tar.args(["-c", "-C", &source, "."]).output().unwrap().stdout;
+    let mut tar = tar.args(["-c", "--format=pax", "-C", &source, "."]).output().unwrap().stdout;
     let mut command = sandbox.command();
     command.args(["base", "import", "half", "-"]).stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let rest = tar.split_off(tar.len() / 2);
     child.stdin.as_mut().unwrap().write_all(&tar).unwrap();
     sandbox.wait_for("the import begins", || (stages(sandbox.root()).len() == 1).then_some(()));
-    assert_eq!(sandbox.holm(&["base", "ls", "--json"]).ok().stdout.trim(), "[]");
+    assert!(!sandbox.holm(&["base", "ls"]).ok().stdout.contains("half"));
     assert_eq!(stages(sandbox.root()).len(), 1, "an import that goes on is left alone");
     Half { child, rest }
+}
+
+/// The base whose object an import has found, and so has not stored again, is removed meanwhile.
+fn a_collection_during_an_import(sandbox: &mut Sandbox) {
+    let other = directory(sandbox, "other", &["a".repeat(1000).as_str()]);
+    sandbox.holm(&["base", "import", "other", &other]).ok();
+    let Half { mut child, rest } = half_an_import(sandbox);
+    sandbox.holm(&["base", "rm", "other"]).ok();
+    child.stdin.take().unwrap().write_all(&rest).unwrap();
+    let outcome = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&outcome.stderr);
+    assert!(outcome.status.success(), "{said}");
+    let found = view::with(sandbox.root(), "half", list);
+    assert_same(&list(&work(sandbox).join("half")), &found);
 }
 
 /// Only the last step fails: what the import has stored is removed.
