@@ -145,7 +145,11 @@ fn half_an_import(sandbox: &Sandbox) -> Half {
     let megabytes = ["a", "b", "c"].map(|content| content.repeat(1000));
     let source = directory(sandbox, "half", &megabytes.each_ref().map(String::as_str));
     let mut tar = std::process::Command::new("tar");
-    let mut tar = tar.args(["-c", "--format=pax", "-C", &source, "."]).output().unwrap().stdout;
+    let mut tar = tar
+        .args(["-c", "--format=pax", "--sort=name", "-C", &source, "."])
+        .output()
+        .unwrap()
+        .stdout;
     let mut command = sandbox.command();
     command.args(["base", "import", "half", "-"]).stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
