@@ -57,8 +57,8 @@ pub(super) fn terminals(_: &Machine) -> Answer {
 
 /// Where a setting has several values, the last.
 pub(super) fn at_least(file: &str, least: u64, of_what: &str) -> Answer {
-    let last = |text: String| text.split_whitespace().last().unwrap_or_default().parse::<u64>();
-    match read_to_string(file).map(last) {
+    let number = |text: String| text.split_whitespace().last().unwrap_or_default().parse::<u64>();
+    match read_to_string(file).map(number) {
         Ok(Ok(value)) if value >= least => Answer::Yes(format!("{value} {of_what}")),
         Ok(Ok(value)) => Answer::Partly(format!("{value} {of_what}, less than {least}")),
         Ok(Err(_)) => Answer::Partly(format!("{file} holds no number")),
