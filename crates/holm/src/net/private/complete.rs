@@ -5,7 +5,7 @@ use super::super::netlink::Socket;
 use super::super::plan::MTU_DEFAULT;
 use super::super::published::{ALIAS_MAX, Published};
 use super::super::{ports, route};
-use super::elements;
+use super::taken;
 use crate::config::Net;
 use crate::record::Network;
 
@@ -28,7 +28,7 @@ pub fn complete(network: &mut Network, net: &Net) -> Result<(), Error> {
         return Ok(());
     }
     ports::check_own(network)?;
-    if elements::may_be_published(network)? {
+    if taken::may_be_published(network)? {
         ports::check_guests(&socket, network)?;
     }
     ports::check_host(network)

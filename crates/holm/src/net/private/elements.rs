@@ -5,13 +5,11 @@ use std::net::IpAddr;
 use rustix::io::Errno;
 
 use super::ruleset::table;
-use super::table::{exists, was_loaded};
 use crate::config::{Proto, Publish};
 use crate::net::addresses::host_prefix;
 use crate::net::error::Error;
 use crate::net::link;
 use crate::net::netlink::{Attributes, Batch, CREATE, DUMP, Socket, find};
-use crate::net::ports;
 use crate::net::published::Published;
 use crate::net::request::Request;
 use crate::record::Network;
@@ -67,53 +65,8 @@ pub fn unpublish(network: &Network) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether another guest may have published one of a guest's ports; `false` is certain. Reads of
-/// others at most which ports they publish on single addresses.
-pub fn may_be_published(network: &Network) -> Result<bool, Error> {
-    let netfilter = Socket::netfilter()?;
-    for instance in ports::instances(network.instance)? {
-        if !exists(&netfilter, instance)? {
-            // Somebody deleted it: only the interfaces of its guests tell now.
-            if instance == network.instance || was_loaded(instance) {
-                return Ok(true);
-            }
-            continue;
-        }
-        for port in &network.publish {
-            if is_taken(&netfilter, instance, port)? {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
-}
-
-/// Whether an instance's table has an element in the way of a port.
-fn is_taken(netfilter: &Socket, instance: u8, port: &Publish) -> Result<bool, Error> {
-    let key = port_key(port);
-    let on = port.host_ip.filter(|ip| !ip.is_unspecified());
-    for (everywhere, at, v4) in
-        [("tcp_udp_4", "tcp_udp_4_at", true), ("tcp_udp_6", "tcp_udp_6_at", false)]
-    {
-        if port.host_ip.is_some_and(|ip| ip.is_ipv4() != v4) {
-            continue;
-        }
-        let taken = get(netfilter, instance, everywhere, &key)?.is_some()
-            || match on {
-                Some(ip) => {
-                    get(netfilter, instance, at, &[octets(ip), key.clone()].concat())?.is_some()
-                }
-                None => elements(netfilter, instance, at)?.iter().any(|it| it.key.ends_with(&key)),
-            };
-        if taken {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// The element of one of a table's sets that has this key.
-fn get(
+pub fn get(
     netfilter: &Socket,
     instance: u8,
     set: &'static str,
@@ -152,7 +105,11 @@ pub fn wanted(route: &Socket, instance: u8) -> Result<Vec<Element>, Error> {
 }
 
 /// The elements of one of the table's sets; none if the table does not exist.
-fn elements(netfilter: &Socket, instance: u8, set: &'static str) -> Result<Vec<Element>, Error> {
+pub fn elements(
+    netfilter: &Socket,
+    instance: u8,
+    set: &'static str,
+) -> Result<Vec<Element>, Error> {
     let mut batch = Batch::default();
     batch
         .message(Request::ListPorts, GETSETELEM, DUMP, &INET)
@@ -204,7 +161,7 @@ fn delete(netfilter: &Socket, instance: u8, element: &Element) -> Result<(), Err
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Element {
     set: &'static str,
-    key: Vec<u8>,
+    pub key: Vec<u8>,
     data: Vec<u8>,
 }
 
@@ -241,7 +198,7 @@ impl Element {
     }
 }
 
-fn octets(address: IpAddr) -> Vec<u8> {
+pub fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(v4) => v4.octets().to_vec(),
         IpAddr::V6(v6) => v6.octets().to_vec(),
@@ -255,7 +212,7 @@ fn padded_port(port: u16) -> [u8; 4] {
 
 /// The key of a published port in `tcp_udp_4` and `tcp_udp_6`, and the end of its keys in the other
 /// two maps.
-fn port_key(port: &Publish) -> Vec<u8> {
+pub fn port_key(port: &Publish) -> Vec<u8> {
     let number: u8 = match port.proto {
         Proto::Tcp => 6,
         Proto::Udp => 17,

@@ -14,6 +14,7 @@ mod lease;
 mod networkd;
 mod ruleset;
 mod table;
+mod taken;
 mod veth;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
