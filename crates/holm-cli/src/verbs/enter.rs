@@ -11,7 +11,7 @@ pub const VERB: Verb = Verb::new::<Enter>(Group::Inside, "enter", "Open a login 
     .aliases(&["shell", "login"])
     .examples(
         "holm enter web\n\
-         holm enter web --user www-data\n\
+         holm enter web --user alice\n\
          echo 'apt-get update' | holm enter web     # without a terminal: a script",
     );
 

@@ -16,7 +16,7 @@ use crate::verb::{Outcome, Run};
 const EXAMPLES_AND_SOURCES: &str = "Examples:
   holm base import debian13 debootstrap:trixie+openssh-server,nginx
   holm base import mine ./rootfs.tar.zst
-  ssh host tar -c -C / usr etc | holm base import theirs -
+  ssh host tar -c -C / --one-file-system . | holm base import theirs -
 
 SOURCE is one of
   debootstrap:SUITE[+PACKAGE,...]  a Debian, from the host's own apt sources

@@ -1,5 +1,7 @@
 //! What the documents show is done as they show it.
 
+mod help;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -9,6 +11,7 @@ use crate::host::free_port;
 use crate::options::Lane;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
+use help::every_example_of_the_help_runs;
 
 const BOOTS: &str = "it boots a Debian several times";
 
@@ -18,19 +21,20 @@ pub const TESTS: &[Test] = &[
         .bases(&["busybox", "debian13"])
         .not_in(Lane::Vm, BOOTS),
     test!(every_command_line_runs).bases(&["busybox", "debian13"]).not_in(Lane::Vm, BOOTS),
+    test!(every_example_of_the_help_runs).bases(&["busybox", "debian13"]).not_in(Lane::Vm, BOOTS),
 ];
 
-const README: &str = include_str!("../../../README.md");
+const README: &str = include_str!("../../../../README.md");
 
 const DOCUMENTS: [(&str, &str); 8] = [
-    ("getting-started.md", include_str!("../../../docs/getting-started.md")),
-    ("guests.md", include_str!("../../../docs/guests.md")),
-    ("bases.md", include_str!("../../../docs/bases.md")),
-    ("config.md", include_str!("../../../docs/config.md")),
-    ("network.md", include_str!("../../../docs/network.md")),
-    ("limits.md", include_str!("../../../docs/limits.md")),
-    ("json.md", include_str!("../../../docs/json.md")),
-    ("troubleshooting.md", include_str!("../../../docs/troubleshooting.md")),
+    ("getting-started.md", include_str!("../../../../docs/getting-started.md")),
+    ("guests.md", include_str!("../../../../docs/guests.md")),
+    ("bases.md", include_str!("../../../../docs/bases.md")),
+    ("config.md", include_str!("../../../../docs/config.md")),
+    ("network.md", include_str!("../../../../docs/network.md")),
+    ("limits.md", include_str!("../../../../docs/limits.md")),
+    ("json.md", include_str!("../../../../docs/json.md")),
+    ("troubleshooting.md", include_str!("../../../../docs/troubleshooting.md")),
 ];
 
 /// How lines begin that are not run, and why.
