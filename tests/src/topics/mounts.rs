@@ -17,6 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(a_guest_with_nesting_has_the_table).bases(&["busybox"]),
     test!(no_sysfs_is_writable).bases(&["busybox"]),
     test!(mounts_reach_the_guests_other_namespaces).bases(&["busybox"]),
+    test!(files_of_the_base_differ_from_a_disks).bases(&["debian13"]),
     test!(files_have_one_device_number).bases(&["busybox"]),
 ];
 
@@ -145,6 +146,19 @@ fn mounts_reach_the_guests_other_namespaces(sandbox: &mut Sandbox) {
                   mount -t tmpfs later /tmp/m; grep -c later /proc/$!/mountinfo; kill $!";
     assert_eq!(exec(sandbox, "box", script).ok().stdout, "1\n");
     remove(sandbox, "box");
+}
+
+/// As docs/guests.md says it.
+fn files_of_the_base_differ_from_a_disks(sandbox: &mut Sandbox) {
+    sandbox.holm(&["launch", "web", "--base", "debian13"]).ok();
+    let perl = "cd /usr/bin && chmod 700 perl && stat -c %a perl perl5.*";
+    assert_eq!(exec(sandbox, "web", perl).ok().stdout, "700\n755\n", "one of two hard links");
+    let own = "cd /root && touch a && ln a b && chmod 700 a && stat -c %a a b";
+    assert_eq!(exec(sandbox, "web", own).ok().stdout, "700\n700\n", "the guest's own");
+    assert_eq!(exec(sandbox, "web", "cat /proc/cmdline").ok().stdout, "");
+    let copy = "cp /etc/debian_version /root/copy && cmp /etc/debian_version /root/copy";
+    exec(sandbox, "web", copy).ok();
+    sandbox.holm(&["rm", "--force", "web"]).ok();
 }
 
 /// `find -xdev` and `du -x` see the whole root: files of the base, files of the guest, directories.
