@@ -123,7 +123,8 @@ mod tests {
     fn each_verb_of_another_tool_has_an_answer() {
         for verb in TYPED.split_whitespace() {
             let message = unknown_verb(TABLE, verb).text(false);
-            assert!(message.contains("holm ") && !message.contains("did you mean"), "{message}");
+            let guessed = ["holm --help", "did you mean"].iter().any(|it| message.contains(it));
+            assert!(!guessed, "{message}");
         }
     }
 
