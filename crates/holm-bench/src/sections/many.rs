@@ -37,7 +37,7 @@ fn beside_others(holms: &[Holm], n: usize) -> Result<String, String> {
         let name = count.to_string();
         let ls: Vec<Case> =
             holms.iter().map(|holm| Case::of(holm, &name, holm.argv(&["ls"]))).collect();
-        let (ls, starts) = (measure(&ls, n), starts(holms, &name, n)?);
+        let (ls, starts) = (measure(&ls, n), starts(holms, &name, n));
         for (ls, start) in ls.iter().zip(&starts) {
             let title = ls.row.title();
             let (ls, start) = (ls.samples.clone()?, start.samples.clone()?);
@@ -53,9 +53,9 @@ fn beside_others(holms: &[Holm], n: usize) -> Result<String, String> {
 }
 
 /// Starts of one more guest.
-fn starts(holms: &[Holm], row: &str, n: usize) -> Result<Vec<Outcome>, String> {
+fn starts(holms: &[Holm], row: &str, n: usize) -> Vec<Outcome> {
     let rows = holms.iter().map(|holm| Row::of(holm, row)).collect();
-    Ok(take_turns(rows, n, 0, |index| start_new(&holms[index], &[holms[index].guest("more")])))
+    take_turns(rows, n, 0, |index| start_new(&holms[index], &[holms[index].guest("more")]))
 }
 
 /// Starts of many guests by one command.
