@@ -1,3 +1,6 @@
+use std::num::NonZero;
+use std::thread::Builder;
+
 use super::super::error::Result;
 use super::super::handle::Guest;
 use super::super::reconcile::{release_unowned, restore_ruleset, sweep_one};
@@ -20,9 +23,13 @@ pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
     pool.clean_tmp();
     let taken = pool.allocated_ids()?;
     let names = names(pool)?;
-    let found = names.iter().filter_map(|name| {
+    let looks = look_at_all(pool, &names);
+    let found = names.iter().zip(looks).filter_map(|(name, look)| {
+        let inspected = look.and_then(|look| match look {
+            Look::Done(summary) => Ok(summary.map(|summary| *summary)),
+            Look::Unreconciled => reconciled(&Guest::new(pool, name)),
+        });
         // One guest that cannot be looked at must not hide the others.
-        let inspected = reconciled(&Guest::new(pool, name));
         inspected.unwrap_or_else(|error| Some(unknown(name, &error)))
     });
     let mut all: Vec<Summary> = found.collect();
@@ -31,16 +38,54 @@ pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
     Ok(all)
 }
 
-/// What a guest is doing, after it has been reconciled. Where there is nothing to reconcile it is
-/// looked at only once: with many guests that is most of the work.
-fn reconciled(guest: &Guest<'_>) -> Result<Option<Summary>> {
+/// What a look at a guest that changes nothing has found.
+enum Look {
+    /// What it is doing; `None` if it does not exist.
+    Done(Option<Box<Summary>>),
+    /// It may need reconciling.
+    Unreconciled,
+}
+
+/// How many guests are worth a thread: starting one costs as much as looking at two.
+const GUESTS_PER_THREAD: usize = 50;
+
+/// Looks at guests, on all CPUs if there are many. The threads are gone when it returns: what is
+/// found to need a new monitor must get it from a process with a single thread.
+fn look_at_all(pool: &Pool, names: &[Name]) -> Vec<Result<Look>> {
+    let look_at = |names: &[Name]| -> Vec<Result<Look>> {
+        names.iter().map(|name| look(&Guest::new(pool, name))).collect()
+    };
+    let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = cpus.min(names.len() / GUESTS_PER_THREAD).max(1);
+    let mut parts = names.chunks(names.len().div_ceil(threads).max(1));
+    let first = parts.next().unwrap_or_default();
+    std::thread::scope(|scope| {
+        let others: Vec<_> = parts
+            .map(|part| (part, Builder::new().spawn_scoped(scope, move || look_at(part))))
+            .collect();
+        let mut looks = look_at(first);
+        for (part, thread) in others {
+            // Without a thread, or after its panic, here.
+            let found = thread.ok().and_then(|thread| thread.join().ok());
+            looks.extend(found.unwrap_or_else(move || look_at(part)));
+        }
+        looks
+    })
+}
+
+/// Looks at a guest once, if it needs no reconciling: with many guests that is most of the work.
+fn look(guest: &Guest<'_>) -> Result<Look> {
     let mut found = Found::of(guest)?;
-    let mut failed = None;
     if found.may_need_reconciling(guest)? {
-        failed = sweep_one(guest).err();
-        found = Found::of(guest)?;
+        return Ok(Look::Unreconciled);
     }
-    let mut summary = found.summary(guest)?;
+    Ok(Look::Done(found.summary(guest)?.map(Box::new)))
+}
+
+/// What a guest is doing, after it has been reconciled.
+fn reconciled(guest: &Guest<'_>) -> Result<Option<Summary>> {
+    let failed = sweep_one(guest).err();
+    let mut summary = inspect(guest)?;
     if let (Some(summary), Some(error)) = (&mut summary, failed) {
         summary.problem.get_or_insert(in_one_line(&error));
     }
