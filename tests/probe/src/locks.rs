@@ -52,7 +52,8 @@ pub fn one_place(report: &mut Report, place: &str, skip: &[&str]) {
     // In a new user namespace what the guest itself mounted is locked too.
     let skip = if place == "user" { &[] } else { skip };
     let all = mounts::all();
-    let mine: Vec<&Mount> = all.iter().filter(|m| !skip.contains(&m.point.as_str())).collect();
+    let skipped = |point: &Path| skip.iter().any(|above| point.starts_with(above));
+    let mine: Vec<&Mount> = all.iter().filter(|m| !skipped(Path::new(&m.point))).collect();
     report.check(mine.len() >= 8, "mounts to try", mine.len());
     for mount in &mine {
         flags_of(report, mount);

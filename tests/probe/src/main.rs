@@ -24,8 +24,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: holm-probe WHAT [ARG...]
-  locks [SKIP...]     undo what holds the mounts, but for the mountpoints SKIP: here, in a new mount namespace, in a new
-                      user namespace
+  locks [SKIP...]     undo what holds the mounts, but for those at and below SKIP: here, in a new mount namespace, in a
+                      new user namespace
   caps [HEX]          the capabilities are the default ones (or HEX)
   seccomp [--32]      every refused call is refused, also in the 32-bit way
   clock               the clock cannot be set
