@@ -1,7 +1,7 @@
 //! System calls that take what the whole machine shares, for tests of who runs out of it.
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 #[cfg(target_arch = "x86_64")]
 use crate::try_syscall::int_0x80;
@@ -42,6 +42,25 @@ pub fn shared_memory(bytes: usize) -> io::Result<()> {
         std::ptr::write_bytes(start.cast::<u8>(), 1, bytes);
         libc::shmdt(start);
     }
+    Ok(())
+}
+
+/// Maps a huge page of the default size and writes to it, privately or of a memory file. The
+/// mapping lasts as long as this process.
+pub fn huge_page(file: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    const BYTES: usize = 2 << 20;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let (kind, descriptor) = match &file {
+        Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
+        None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB, -1),
+    };
+    // SAFETY: the kernel chooses an address where nothing is.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), BYTES, access, kind, descriptor, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the mapping has this byte, and nothing else refers to it.
+    unsafe { start.cast::<u8>().write(1) };
     Ok(())
 }
 

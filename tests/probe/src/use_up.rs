@@ -4,14 +4,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::num::NonZeroU32;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 
 use crate::netlink::{Table, set_up_loopback};
 use holm_sys::process::{flags, unshare};
 use holm_sys::use_up::{
-    aio_context, process_timer, semaphores, shared_memory, socket_by_socketcall,
+    aio_context, huge_page, process_timer, semaphores, shared_memory, socket_by_socketcall,
 };
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fs::{FlockOperation, MemfdFlags, flock, inotify, memfd_create};
@@ -45,6 +45,8 @@ pub fn use_up(what: &str, most: u64) {
         "packet-sockets" => keep(most, |_| full_packet_socket()),
         "packet-rings-by-socketcall" => keep(most, |_| packet_ring()),
         "xdp-rings-by-socketcall" => keep(most, |_| xdp_ring()),
+        "huge-pages" => keep(most, |_| huge_page(None)),
+        "huge-files" => keep(most, |_| huge_file()),
         "memory-files" => keep(most, |_| full_memory_file()),
         "events" => keep(most, |_| Ok(eventfd(0, EventfdFlags::CLOEXEC)?)),
         "timers" => keep(most, |_| timer()),
@@ -260,6 +262,13 @@ fn xdp_ring() -> io::Result<OwnedFd> {
 fn full_memory_file() -> io::Result<File> {
     let file = File::from(memfd_create("full", MemfdFlags::CLOEXEC)?);
     (&file).write_all(&BLOCK)?;
+    Ok(file)
+}
+
+fn huge_file() -> io::Result<File> {
+    let file = File::from(memfd_create("huge", MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB)?);
+    file.set_len(2 << 20)?;
+    huge_page(Some(file.as_fd()))?;
     Ok(file)
 }
 

@@ -81,12 +81,13 @@ fn set_up(
     write_file(&dir, "cgroup.max.descendants", DESCENDANTS)
         .map_err(io("write", "cgroup.max.descendants"))?;
     write_file(&dir, "cgroup.max.depth", DEPTH).map_err(io("write", "cgroup.max.depth"))?;
+    // Before a limit enables its controller: this sees whether the pool's cgroup is whole.
+    delegate_controllers(pool, &path, &dir)?;
     for setting in limits.v2() {
         if setting.value.is_some() && pool.layout().on_v2(setting.controller) {
             write_v2(pool, &path, &dir, &setting)?;
         }
     }
-    delegate_controllers(pool, &path, &dir)?;
     let guest = make_and_open(&dir, GUEST).map_err(io("make cgroup", GUEST))?;
     delegate(&guest, owner).map_err(io("delegate cgroup", GUEST))?;
     let v1_tasks = make_v1(pool, &path, limits)?;
@@ -131,7 +132,7 @@ fn delegate_controllers(pool: &PoolCgroup, path: &str, dir: &OwnedFd) -> Result<
     let written = match write_file(dir, SUBTREE_CONTROL, &text) {
         // The start that made the parent was killed before it enabled them there.
         Err(Errno::NOENT) => {
-            pool.enable_controllers(&pool.layout().open_v2()?, &common)?;
+            pool.prepare(&pool.layout().open_v2()?)?;
             write_file(dir, SUBTREE_CONTROL, &text)
         }
         written => written,

@@ -45,6 +45,8 @@ pub struct Layout {
     v2: PathBuf,
     /// Controllers that the v2 hierarchy has.
     v2_has: Vec<Controller>,
+    /// Whether it has the controller of huge pages, which no guest has a limit of its own for.
+    v2_has_huge_pages: bool,
     /// Read when it is first needed: reading the list of all mounts takes as long as a mount.
     v1: OnceLock<V1>,
 }
@@ -83,7 +85,7 @@ impl Layout {
     }
 
     fn new(v2: impl Into<PathBuf>, v1: OnceLock<V1>) -> Self {
-        Self { v2: v2.into(), v2_has: Vec::new(), v1 }
+        Self { v2: v2.into(), v2_has: Vec::new(), v2_has_huge_pages: false, v1 }
     }
 
     fn read_controllers(&mut self) -> Result<()> {
@@ -113,10 +115,9 @@ impl Layout {
 
     /// Sets the controllers on v2 from the text of its `cgroup.controllers`.
     pub(super) fn set_controllers(&mut self, controllers: &str) {
-        let has = |controller: &Controller| {
-            controllers.split_whitespace().any(|name| name == controller.name())
-        };
-        self.v2_has = Controller::ALL.into_iter().filter(has).collect();
+        let has = |wanted: &str| controllers.split_whitespace().any(|name| name == wanted);
+        self.v2_has = Controller::ALL.into_iter().filter(|one| has(one.name())).collect();
+        self.v2_has_huge_pages = has("hugetlb");
     }
 
     /// Whether all controllers are on the v2 hierarchy.
@@ -166,6 +167,11 @@ impl Layout {
     /// with such a limit.
     pub(super) fn v2_common(&self) -> impl Iterator<Item = Controller> {
         self.v2_has.iter().copied().filter(|controller| *controller != Controller::Cpuset)
+    }
+
+    /// Whether huge pages can be counted on v2.
+    pub(super) fn v2_has_huge_pages(&self) -> bool {
+        self.v2_has_huge_pages
     }
 
     pub(super) fn open_v2(&self) -> Result<OwnedFd> {

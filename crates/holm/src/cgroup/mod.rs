@@ -17,6 +17,7 @@ mod error;
 mod events;
 mod files;
 mod guest;
+mod huge_pages;
 mod layout;
 mod limits;
 mod pool;

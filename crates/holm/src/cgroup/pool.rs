@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::files::{make, make_and_open, open_dir, write_file};
+use super::huge_pages::refuse_huge_pages;
 use super::layout::{Controller, Layout};
 use super::{Error, Result, walk};
 
@@ -79,7 +80,24 @@ impl PoolCgroup {
     /// Makes it on v2. Another start may be doing the same at the same time.
     pub(super) fn make(&self, root: &OwnedFd) -> Result<()> {
         make(root, &self.name).map_err(|e| Error::io("make cgroup", &self.name, e))?;
-        self.enable_controllers(root, &self.layout.v2_common().collect::<Vec<_>>())
+        self.prepare(root)
+    }
+
+    /// What the guests need of it. Controllers come last: that they are there shows a later start
+    /// that the one which made it was not killed before it did all this. A hybrid host has none of
+    /// them here, so nothing is done there.
+    pub(super) fn prepare(&self, root: &OwnedFd) -> Result<()> {
+        let common: Vec<_> = self.layout.v2_common().collect();
+        if common.is_empty() {
+            return Ok(());
+        }
+        refuse_huge_pages(self, root)?;
+        self.enable_controllers(root, &common)
+    }
+
+    /// Enables a controller for this cgroup alone.
+    pub(super) fn enable_at_root(&self, root: &OwnedFd, text: &str) -> Result<()> {
+        write_file(root, SUBTREE_CONTROL, text).map_err(|e| not_enabled(SUBTREE_CONTROL, e))
     }
 
     /// Enables controllers for its children. As long as they are enabled here, they cannot be
@@ -90,9 +108,6 @@ impl PoolCgroup {
         root: &OwnedFd,
         controllers: &[Controller],
     ) -> Result<()> {
-        if controllers.is_empty() {
-            return Ok(());
-        }
         let text = subtree_control(controllers);
         for file in [SUBTREE_CONTROL.to_owned(), format!("{}/{SUBTREE_CONTROL}", self.name)] {
             let mut written = write_file(root, &file, &text);
@@ -101,12 +116,16 @@ impl PoolCgroup {
                 written = write_file(root, SUBTREE_CONTROL, &text)
                     .and_then(|()| write_file(root, &file, &text));
             }
-            written.map_err(|e| match e {
-                Errno::BUSY => Error::Occupied { path: file.clone() },
-                e => Error::io("enable controllers in", file.clone(), e),
-            })?;
+            written.map_err(|e| not_enabled(&file, e))?;
         }
         Ok(())
+    }
+}
+
+fn not_enabled(file: &str, error: Errno) -> Error {
+    match error {
+        Errno::BUSY => Error::Occupied { path: file.to_owned() },
+        error => Error::io("enable controllers in", file, error),
     }
 }
 

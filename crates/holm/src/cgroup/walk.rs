@@ -15,6 +15,16 @@ use super::{Error, Result};
 
 /// The names of a cgroup's children, which may be any bytes.
 pub(super) fn children(dir: &OwnedFd) -> SysResult<Vec<CString>> {
+    entries(dir, FileType::Directory)
+}
+
+/// The names of a cgroup's files, which the kernel gives them.
+pub(super) fn files(dir: &OwnedFd) -> SysResult<Vec<String>> {
+    let files = entries(dir, FileType::RegularFile)?;
+    Ok(files.into_iter().filter_map(|name| name.into_string().ok()).collect())
+}
+
+fn entries(dir: &OwnedFd, kind: FileType) -> SysResult<Vec<CString>> {
     let again = open_dir(dir, ".")?;
     let mut buffer = Vec::with_capacity(8192);
     let mut entries = RawDir::new(&again, buffer.spare_capacity_mut());
@@ -22,7 +32,7 @@ pub(super) fn children(dir: &OwnedFd) -> SysResult<Vec<CString>> {
     while let Some(entry) = entries.next() {
         let entry = entry?;
         let name = entry.file_name();
-        if entry.file_type() == FileType::Directory && name != c"." && name != c".." {
+        if entry.file_type() == kind && name != c"." && name != c".." {
             names.push(name.to_owned());
         }
     }

@@ -2,7 +2,7 @@
 //! them.
 
 use super::group::{Group, OWNER, SOON, Worker, until};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
 use holm::cgroup::{Error, GuestCgroup, Limits};
 use std::ffi::OsStr;
@@ -17,6 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(delegated_to_the_guest_only_below),
     test!(created_twice_at_once),
     test!(created_again),
+    test!(huge_pages_are_refused_after_a_killed_start_too),
     test!(frozen_and_thawed),
     test!(killed_while_forking_and_frozen),
     test!(removed_while_it_is_waited_for),
@@ -60,6 +61,19 @@ fn delegated_to_the_guest_only_below(_: &mut Sandbox) {
     assert!(group.v1_dirs().is_empty(), "no limit, no v1 cgroup");
     cgroup.remove().unwrap();
     assert!(GuestCgroup::open(&group.cgroup, "g").unwrap().is_none());
+}
+
+/// On hybrid hosts nothing on v2 shows that a start was killed there.
+fn huge_pages_are_refused_after_a_killed_start_too(_: &mut Sandbox) {
+    let group = Group::new();
+    if !group.cgroup.layout().is_pure_v2().expect("the hierarchies") {
+        skip("huge pages are not refused on a hybrid host");
+    }
+    fs::create_dir(group.v2("")).expect("what the killed one made");
+    group.create(&Limits { memory: Some(64 << 20), pids: Some(10), ..Limits::default() });
+    for file in ["hugetlb.2MB.max", "hugetlb.2MB.rsvd.max"] {
+        assert_eq!(fs::read_to_string(group.v2(file)).expect(file), "0\n", "{file}");
+    }
 }
 
 fn created_twice_at_once(_: &mut Sandbox) {
