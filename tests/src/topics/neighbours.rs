@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
 use crate::guest::{exec, launch_idle, pid, remove, status};
@@ -16,6 +17,8 @@ const HOST: (Lane, &str) = (Lane::Host, "it uses up what all programs of this ma
 pub const TESTS: &[Test] = &[
     test!(terminals).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
     test!(aio_contexts).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
+    test!(huge_pages).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
+    test!(crashes).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
     test!(closed_connections).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
     test!(buffers_of_connections).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
     test!(memory_of_the_host).bases(&["busybox"]).alone().not_in(HOST.0, HOST.1),
@@ -109,6 +112,61 @@ fn aio_contexts(sandbox: &mut Sandbox) {
     assert_eq!(got, "1 no more wanted\n", "after {:?}", taker.said);
     taker.end();
     remove_both(sandbox);
+}
+
+/// Huge pages that the host has set apart are for its own programs: no memory limit counts them.
+fn huge_pages(sandbox: &mut Sandbox) {
+    const PAGES: &str = "/proc/sys/vm/nr_hugepages";
+    fs::write(PAGES, "4").expect("a setting");
+    let probe = sandbox.probe_directory().join("holm-probe");
+    launch_both(sandbox, "64M");
+    for what in ["huge-pages", "huge-files"] {
+        let taker = Taker::start(sandbox, what);
+        let mut host = Command::new(&probe);
+        host.args(["use-up", what, "4"]);
+        let host = Taker::of(host);
+        let got = (taker.said.clone(), host.said.clone());
+        taker.end();
+        host.end();
+        let none = "0 Out of memory (os error 12)\n".to_owned();
+        assert_eq!(got, (none, "4 no more wanted\n".to_owned()), "{what}");
+    }
+    remove_both(sandbox);
+    fs::write(PAGES, "0").expect("a setting");
+}
+
+/// Where core dumps go to a program, the host runs it for each crash in a guest, with the rights of
+/// its root and outside of all limits. It runs a bounded number of them at once.
+fn crashes(sandbox: &mut Sandbox) {
+    const PATTERN: &str = "/proc/sys/kernel/core_pattern";
+    raise_ceilings();
+    launch_idle(sandbox, "greedy", &["--memory", "64M"]);
+    let usual = fs::read_to_string(PATTERN).expect("the pattern");
+    let [program, started, lock] = ["core", "started", "lock"].map(|name| {
+        let path = sandbox.root().join("tmp").join(name);
+        path.to_str().expect("a path").to_owned()
+    });
+    let script = format!("#!/bin/sh\necho >>{started}\nexec /usr/bin/flock {lock} true\n");
+    fs::write(&program, script).expect("a program");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its mode");
+    let held = fs::File::create(&lock).expect("a lock");
+    held.lock().expect("the lock");
+    fs::write(PATTERN, format!("|{program}")).expect("a pattern");
+    let crash = "sh -c 'kill -SEGV $$'";
+    let mut waiting = sandbox.command();
+    let many = format!("for i in $(seq 16); do {crash} & done; wait");
+    waiting.args(["exec", "greedy", "sh", "-c", &many]);
+    let mut waiting = waiting.spawn().expect("holm exec");
+    let count = || fs::read_to_string(&started).map_or(0, |text| text.lines().count());
+    sandbox.wait_for("sixteen programs of the host", || (count() == 16).then_some(()));
+    // None of these waits for one of its own.
+    exec(sandbox, "greedy", &format!("for i in $(seq 8); do {crash}; done; true")).ok();
+    let in_all = count();
+    drop(held);
+    waiting.wait().expect("its end");
+    fs::write(PATTERN, usual).expect("the usual pattern");
+    assert_eq!(in_all, 16);
+    remove(sandbox, "greedy");
 }
 
 /// The host counts the TCP connections that programs have closed before all data was taken, and

@@ -2,7 +2,7 @@
 
 use super::finding::{Answer, Finding, State};
 use super::machine::Machine;
-use super::{access, cgroups, disk, ids, kernel, layers, network, process, tools};
+use super::{access, cgroups, core_dumps, disk, ids, kernel, layers, network, process, tools};
 
 /// Something of the host that Holm uses.
 #[derive(Debug, Clone, Copy)]
@@ -253,6 +253,12 @@ pub const FEATURES: &[Feature] = &[
         "guests whose TCP connections have much queued slow down and reset those of all others",
         "sysctl -w net.ipv4.tcp_mem='1073741824 1073741824 1073741824' (`make install` puts that into sysctl.d)",
         network::tcp_memory,
+    ),
+    Feature::extra(
+        "core-dumps",
+        "one guest whose processes crash can make the host run any number of programs at once",
+        "sysctl -w kernel.core_pipe_limit=16 (what `make install` puts into sysctl.d does so at boot)",
+        core_dumps::bounded,
     ),
     Feature::wanted(
         "veth",

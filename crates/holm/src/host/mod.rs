@@ -7,6 +7,7 @@
 mod access;
 mod cgroups;
 mod child;
+mod core_dumps;
 mod disk;
 mod features;
 mod finding;

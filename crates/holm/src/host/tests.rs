@@ -3,7 +3,7 @@ use std::path::Path;
 use super::features::FEATURES;
 use super::finding::{Answer, State};
 use super::probe::is_listed;
-use super::{access, disk, ids, kernel, layers, network, process, tools};
+use super::{access, core_dumps, disk, ids, kernel, layers, network, process, tools};
 
 fn state(answer: &Answer) -> &'static str {
     match answer {
@@ -169,6 +169,15 @@ fn limits_are_compared() {
     }
     std::fs::remove_file(&file).unwrap();
     assert_eq!(state(&ids::at_least(file.to_str().unwrap(), 128, "of them")), "partly");
+}
+
+#[test]
+fn programs_for_crashes_are_bounded() {
+    let state = |pattern, limit| state(&core_dumps::judge(pattern, limit));
+    assert_eq!(state("core", "0"), "yes");
+    assert_eq!(state("/var/crash/core.%p", "0"), "yes");
+    assert_eq!(state("|/usr/lib/systemd/systemd-coredump %P %u", "16"), "yes");
+    assert_eq!(state("|/usr/lib/systemd/systemd-coredump %P %u", "0"), "partly");
 }
 
 #[test]
