@@ -91,13 +91,13 @@ impl PoolCgroup {
         if common.is_empty() {
             return Ok(());
         }
-        refuse_huge_pages(self, root)?;
+        if self.layout.v2_has_huge_pages() {
+            // For this cgroup alone: its children count against it.
+            let enabled = write_file(root, SUBTREE_CONTROL, "+hugetlb");
+            enabled.map_err(|e| not_enabled(SUBTREE_CONTROL, e))?;
+            refuse_huge_pages(root, &self.name)?;
+        }
         self.enable_controllers(root, &common)
-    }
-
-    /// Enables a controller for this cgroup alone.
-    pub(super) fn enable_at_root(&self, root: &OwnedFd, text: &str) -> Result<()> {
-        write_file(root, SUBTREE_CONTROL, text).map_err(|e| not_enabled(SUBTREE_CONTROL, e))
     }
 
     /// Enables controllers for its children. As long as they are enabled here, they cannot be
