@@ -18,6 +18,9 @@ const LIMIT: Duration = Duration::from_mins(2);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
+/// Files that a test keeps beside its root.
+const BESIDE: [&str; 2] = ["strace", "importer"];
+
 /// Panic payload of a test that finds out while it runs that it cannot run here.
 #[derive(Debug)]
 pub struct Skip(pub String);
@@ -132,6 +135,12 @@ impl Sandbox {
         link.or_else(kept)
     }
 
+    /// A file of the test's own that the root must not have in it; removed with the root.
+    pub fn beside(&self, kind: &str) -> PathBuf {
+        debug_assert!(BESIDE.contains(&kind), "{kind}");
+        self.root.with_extension(kind)
+    }
+
     /// Removes everything that belongs to this root; an error lists what the test should have
     /// removed. Of a test that has failed nothing is expected, nor waited for.
     pub fn clean_up(self, has_failed: bool) -> Result<(), String> {
@@ -143,6 +152,9 @@ impl Sandbox {
         });
         if let Some(number) = instance {
             remove_instance(number);
+        }
+        for kind in BESIDE {
+            let _ = std::fs::remove_file(self.beside(kind));
         }
         let kept = remove_tree(&self.root);
         match (left.is_empty(), kept) {

@@ -59,6 +59,14 @@ pub struct Remarks {
     pub left_out_devices: u64,
 }
 
+/// A line of holm-import's output.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Progress(Progress),
+    Remarks(Remarks),
+}
+
 /// Imports the base `name` from `source`. Calls `progress` a few times a second.
 ///
 /// The base becomes visible when all of it is on disk.
@@ -126,10 +134,10 @@ fn watch(
     let stdout = child.stdout.take().into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
     for line in stdout {
         let line = line?;
-        match (serde_json::from_str(&line), serde_json::from_str(&line)) {
-            (Ok(step), _) => progress(step),
-            (_, Ok(made)) => remarks = made,
-            _ => {}
+        match serde_json::from_str(&line) {
+            Ok(Line::Progress(step)) => progress(step),
+            Ok(Line::Remarks(made)) => remarks = made,
+            Err(_) => {}
         }
     }
     // Its output ends with it, but what it said counts only then.

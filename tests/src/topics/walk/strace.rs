@@ -96,7 +96,7 @@ pub fn text(sandbox: &Sandbox, traced: Traced, args: &[&str]) -> String {
 }
 
 fn log(sandbox: &Sandbox) -> PathBuf {
-    sandbox.root().with_extension("strace")
+    sandbox.beside("strace")
 }
 
 /// Runs `holm ARGS...`, with strace and its `options` on the traced process.
@@ -131,7 +131,7 @@ fn strace(sandbox: &Sandbox, options: &[&str]) -> Command {
 
 /// A script in the place of holm-import that runs it with strace.
 fn traced_importer(sandbox: &Sandbox, options: &[&str]) -> PathBuf {
-    let path = sandbox.root().with_extension("importer");
+    let path = sandbox.beside("importer");
     let command = strace(sandbox, options);
     let words = command.get_args().map(|word| word.to_str().expect("text"));
     let script = format!(
