@@ -73,7 +73,7 @@ fn reporting(pool: Pool) -> Pool {
 /// A guest that exists.
 pub fn guest(pool: &Pool, name: &str) -> Result<Name, Failure> {
     let name = Name::new(name)?;
-    if pool.guest_dir(&name).is_dir() {
+    if pool.guest_dir(&name).try_exists()? {
         return Ok(name);
     }
     Err(pool::Error::NoGuest { name, known: pool.guests().unwrap_or_default() }.into())

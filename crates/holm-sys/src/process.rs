@@ -108,10 +108,14 @@ fn clone_with(
 pub(crate) fn check_single_threaded() -> io::Result<()> {
     // SAFETY: without effect in a process with one thread, refused in others (unshare(2)): a check
     // that takes one short system call, and no /proc.
-    match unsafe { libc::unshare(libc::CLONE_THREAD) } {
-        0 => Ok(()),
-        _ => Err(io::Error::other("a process with several threads cannot be cloned")),
+    if unsafe { libc::unshare(libc::CLONE_THREAD) } == 0 {
+        return Ok(());
     }
+    let error = io::Error::last_os_error();
+    Err(match error.raw_os_error() {
+        Some(libc::EINVAL) => io::Error::other("a process with several threads cannot be cloned"),
+        _ => error,
+    })
 }
 
 /// Refuses flags that are not namespaces: with `CLONE_VM`, say, a child would share this memory.

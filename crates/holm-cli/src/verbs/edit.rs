@@ -70,7 +70,7 @@ fn remove_orphans(draft: &Path) {
 }
 
 fn is_dead(pid: u32) -> bool {
-    !Path::new("/proc").join(pid.to_string()).exists()
+    matches!(Path::new("/proc").join(pid.to_string()).try_exists(), Ok(false))
 }
 
 /// Runs the editor until the text is valid or the user gives up.

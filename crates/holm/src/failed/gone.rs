@@ -27,6 +27,13 @@ pub(crate) fn link_if_there(path: &Path) -> Result<Option<PathBuf>, Failed> {
     link.map_err(|error| Failed::new("read the link", path, error))
 }
 
+/// Whether there is a directory at this path. A link is followed.
+pub(crate) fn is_directory(path: &Path) -> Result<bool, Failed> {
+    let found = unless_gone(fs::metadata(path));
+    let found = found.map_err(|error| Failed::new("look at", path, error))?;
+    Ok(found.is_some_and(|found| found.is_dir()))
+}
+
 /// Whether there is something at this path. A link is followed.
 pub(crate) fn is_there(path: &Path) -> Result<bool, Failed> {
     path.try_exists().map_err(|error| Failed::new("look at", path, error))

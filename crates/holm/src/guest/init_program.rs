@@ -6,6 +6,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::error::{Error, Result};
+use crate::failed::is_there;
 use crate::monitor;
 use crate::pool::Pool;
 
@@ -13,7 +14,7 @@ use crate::pool::Pool;
 /// is none of this version of Holm.
 pub(super) fn init_program(pool: &Pool) -> Result<PathBuf> {
     let path = pool.root().join(format!("init-{INIT:016x}"));
-    if path.exists() {
+    if is_there(&path)? {
         return Ok(path);
     }
     let new = pool.root().join(format!(".init.{}", std::process::id()));

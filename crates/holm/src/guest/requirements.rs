@@ -3,12 +3,14 @@
 use super::error::{Error, Result};
 use crate::host::{self, State};
 use crate::pool::Pool;
-use crate::{Code, Coded};
+use crate::{Code, Coded, launch, process};
 
 /// Replaces the error of a failed start by the requirement that the host does not meet, if there is
 /// one: that says more than the call that failed because of it.
 pub(super) fn explain(pool: &Pool, error: Error) -> Error {
-    if !matches!(error, Error::Start { .. } | Error::Launch(_)) {
+    let stranded =
+        matches!(error, Error::Launch(launch::Error::Process(process::Error::Stranded(_))));
+    if stranded || !matches!(error, Error::Start { .. } | Error::Launch(_)) {
         return error;
     }
     let is_full = error.details().code == Code::StorageFull;

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::failed::is_there;
+
 /// What its name begins with, before the process id: in a Holm root's `tmp/`, of which the next
 /// command removes what a killed one has left, or in a directory that is none yet.
 const IN_ROOT: &str = "probe-";
@@ -27,7 +29,8 @@ impl Scratch {
                 .to_str()
                 .and_then(|name| name.strip_prefix(prefix))
                 .and_then(|pid| pid.parse::<u32>().ok());
-            if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let is_dead = |pid| matches!(is_there(Path::new(&format!("/proc/{pid}"))), Ok(false));
+            if pid.is_some_and(is_dead) {
                 let _ = fs::remove_dir_all(entry.path());
             }
         }

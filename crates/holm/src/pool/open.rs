@@ -9,7 +9,7 @@ use super::files::sync;
 use super::instance::{self, DEFAULT_ROOT};
 use super::lock::Lock;
 use super::root::Pool;
-use crate::failed::unless_gone;
+use crate::failed::{is_directory, unless_gone};
 
 /// What a directory must have to be a Holm root.
 const MARK: &str = "bases";
@@ -88,7 +88,7 @@ fn numbered(root: &Path) -> Result<Pool> {
 fn existing(root: &Path) -> Result<Option<PathBuf>> {
     match find(root)? {
         Found::Root(found) => Ok(Some(found)),
-        Found::Nothing if root == Path::new(DEFAULT_ROOT) || root.is_dir() => Ok(None),
+        Found::Nothing if root == Path::new(DEFAULT_ROOT) || is_directory(root)? => Ok(None),
         Found::Nothing | Found::Other => Err(Error::NoRoot { root: root.to_owned() }),
     }
 }
@@ -102,8 +102,8 @@ fn find(root: &Path) -> Result<Found> {
     let Some(real) = unless_gone(fs::canonicalize(root)).map_err(fail)? else {
         return Ok(Found::Nothing);
     };
-    if real.join(MARK).is_dir() {
-        if !real.join("stage/root").is_dir() {
+    if is_directory(&real.join(MARK))? {
+        if !is_directory(&real.join("stage/root"))? {
             make_directories(&real)?;
         }
         return Ok(Found::Root(real));

@@ -27,6 +27,8 @@ pub struct ParentEnd {
     from_child: OwnedFd,
     /// The step that failed in the child, and its errno, once that message was read.
     failure: Cell<Option<(Step, i32)>>,
+    /// A read of it has failed: that is no consequence of the child's end.
+    unreadable: Cell<bool>,
 }
 
 /// The child's end. It closes at exec, so the parent reads the end of the file when the program
@@ -43,7 +45,8 @@ pub fn channel() -> Result<(ParentEnd, ChildEnd)> {
         || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::step("make", "a pipe", errno));
     let (from_parent, to_child) = pipe()?;
     let (from_child, to_parent) = pipe()?;
-    let parent = ParentEnd { to_child, from_child, failure: Cell::new(None) };
+    let parent =
+        ParentEnd { to_child, from_child, failure: Cell::new(None), unreadable: Cell::new(false) };
     Ok((parent, ChildEnd { from_parent, to_parent }))
 }
 
@@ -151,7 +154,7 @@ impl ParentEnd {
         E: std::error::Error + From<Error> + 'static,
     {
         // An ending process loses its namespaces a moment before its end of the channel is closed.
-        let gone = self.hung_up() || is_no_such_process(&error);
+        let gone = !self.unreadable.get() && (self.hung_up() || is_no_such_process(&error));
         end_child(child);
         // The other end is closed, so this terminates.
         while matches!(self.next(), Ok(Some(_))) {}
@@ -189,7 +192,10 @@ impl ParentEnd {
 
     /// The next message; `None` at the end of the channel.
     fn next(&self) -> Result<Option<Message>> {
-        let message = receive(&self.from_child).map_err(receive_failed)?;
+        let message = receive(&self.from_child).map_err(|errno| {
+            self.unreadable.set(true);
+            receive_failed(errno)
+        })?;
         if let Some(Message::Failed { step, errno }) = message {
             self.failure.set(Some((step, errno)));
         }

@@ -24,6 +24,9 @@ pub enum Error {
         "cannot join the guest's namespaces: the guest is still being started; try again when `holm start` has returned"
     )]
     Starting,
+    /// The launcher is still in the guest's namespaces, where it can look at nothing of the host.
+    #[error("cannot return to the host's namespaces")]
+    Stranded(#[source] io::Error),
     /// A command's user is not the guest's.
     #[error("the guest's /etc/passwd and /etc/group do not have this user or group")]
     NoUser,
@@ -114,6 +117,7 @@ impl Coded for Error {
             Self::Starting => {
                 Details::new(Code::GuestStarting).remedy("try again when holm start has returned")
             }
+            Self::Stranded(error) => Details::new(Code::SystemError).reason(error),
             Self::NoUser => Details::new(Code::UserNotFound),
             Self::Directory(_) => Details::new(Code::WorkingDirectoryUnusable),
             Self::Filter(_) => Details::new(Code::ConfinementFailed).remedy(

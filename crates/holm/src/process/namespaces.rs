@@ -42,7 +42,7 @@ impl HostNamespaces {
     pub fn restore(self) -> Result<()> {
         for (fd, kind) in &self.saved {
             move_into_link_name_space(fd.as_fd(), Some(*kind))
-                .map_err(|errno| Error::step("return to", "the host's namespaces", errno))?;
+                .map_err(|errno| Error::Stranded(errno.into()))?;
         }
         Ok(())
     }

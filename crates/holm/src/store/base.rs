@@ -11,7 +11,7 @@ use super::meta::{self, BaseMeta};
 use super::objects;
 use super::staging::clean;
 use crate::config::nearest;
-use crate::failed::in_one_line;
+use crate::failed::{in_one_line, is_directory, is_there};
 use crate::pool::{Name, Pool};
 
 /// A base.
@@ -33,7 +33,7 @@ pub fn load(pool: &Pool, name: &Name) -> Result<Base, Error> {
     let path = dir.join("base.toml");
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(e) if e.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
+        Err(e) if e.kind() == io::ErrorKind::NotFound && is_directory(&dir)? => {
             return Err(Error::Damaged { name: name.clone(), missing: "base.toml" });
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(not_found(pool, name)),
@@ -45,7 +45,7 @@ pub fn load(pool: &Pool, name: &Name) -> Result<Base, Error> {
         source: Box::new(e),
     })?;
     let image = dir.join("image");
-    if !image.exists() {
+    if !is_there(&image)? {
         return Err(Error::Damaged { name: name.clone(), missing: "image" });
     }
     Ok(Base { name: name.clone(), image, meta, damage: None })

@@ -14,6 +14,7 @@ use super::error::Error;
 use super::gc;
 use super::source::Source;
 use super::staging::clean;
+use crate::failed::is_there;
 use crate::pool::{Name, Pool};
 
 /// The options of an import.
@@ -79,7 +80,7 @@ pub fn import(
 ) -> Result<(Base, Remarks), Error> {
     source.check()?;
     clean(pool)?;
-    if pool.base_dir(name).exists() {
+    if is_there(&pool.base_dir(name))? {
         return Err(Error::Exists { name: name.clone() });
     }
     let program = program()?;

@@ -32,13 +32,16 @@ impl Call {
                 &["EMFILE", "ENOMEM"]
             }
             "write" | "pwrite64" | "mkdir" | "mkdirat" | "symlink" | "symlinkat" | "rename"
-            | "renameat2" | "fsync" | "fsetxattr" | "ftruncate" => &["ENOSPC", "EIO"],
-            "read" | "pread64" | "stat" | "fstat" | "lstat" | "newfstatat" | "statfs"
-            | "fstatfs" | "readlink" | "readlinkat" | "getdents64" | "unlink" | "unlinkat"
-            | "rmdir" | "fgetxattr" | "fchownat" | "fchmodat" => &["EIO", "ENOMEM"],
+            | "renameat2" | "link" | "linkat" | "copy_file_range" | "fallocate" | "fsync"
+            | "fsetxattr" | "ftruncate" => &["ENOSPC", "EIO"],
+            "read" | "pread64" | "stat" | "fstat" | "lstat" | "newfstatat" | "statfs" | "statx"
+            | "access" | "faccessat" | "faccessat2" | "getxattr" | "lgetxattr" | "fstatfs"
+            | "readlink" | "readlinkat" | "getdents64" | "unlink" | "unlinkat" | "rmdir"
+            | "fgetxattr" | "fchownat" | "fchmodat" => &["EIO", "ENOMEM"],
             "clone" | "clone3" | "fork" | "vfork" | "unshare" | "setns" | "mount"
             | "move_mount" | "mount_setattr" | "fsconfig" | "sendto" | "sendmsg" | "recvfrom"
-            | "recvmsg" | "bind" | "listen" | "flock" | "ioctl" | "prctl" | "execve" => &["ENOMEM"],
+            | "recvmsg" | "bind" | "connect" | "listen" | "flock" | "ioctl" | "prctl"
+            | "execve" => &["ENOMEM"],
             // They cannot fail on a sane host, or the standard library panics if they do, which it
             // does for poll.
             _ => &[],
