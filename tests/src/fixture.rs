@@ -21,6 +21,7 @@ const SOURCES: &[(&str, &str)] = &[
         "debian13",
         "debootstrap:trixie+systemd-sysv,dbus,libpam-systemd,iproute2,procps,cron,openssh-server",
     ),
+    ("debian13-nginx", "debootstrap:trixie+openssh-server,nginx"),
     ("debian13-sysvinit", "debootstrap:trixie+sysvinit-core,cron,openssh-server"),
     ("debian13-openrc", "debootstrap:trixie+openrc,cron,openssh-server"),
     ("debian13-runit", "debootstrap:trixie+runit-init,cron,openssh-server"),
@@ -29,10 +30,15 @@ const SOURCES: &[(&str, &str)] = &[
 ];
 
 /// A Debian base is fetched over the network.
-const IMPORT_LIMIT: Duration = Duration::from_mins(10);
+pub const IMPORT_LIMIT: Duration = Duration::from_mins(10);
 
 /// One import at a time: the tests of one run ask for the same bases at once.
 static IMPORTING: Mutex<()> = Mutex::new(());
+
+/// The shared base that is imported from `source`.
+pub fn made_from(source: &str) -> Option<&'static str> {
+    SOURCES.iter().find(|(_, other)| *other == source).map(|(name, _)| *name)
+}
 
 /// Makes sure that the shared base `name` exists and was made from its source in [`SOURCES`].
 pub fn base(options: &Options, name: &str) -> Result<(), String> {

@@ -48,11 +48,17 @@ impl Sandbox {
         if !bases.is_empty() {
             symlink(options.fixtures.join("objects"), root.join("objects")).map_err(fail)?;
         }
+        let sandbox = Self { options: Arc::clone(options), root };
         for base in bases {
-            symlink(options.fixtures.join("bases").join(base), root.join("bases").join(base))
-                .map_err(fail)?;
+            sandbox.share(base, base).map_err(|error| format!("{base}: {error}"))?;
         }
-        Ok(Self { options: Arc::clone(options), root })
+        Ok(sandbox)
+    }
+
+    /// Makes the shared base `base` appear in the root as `name`.
+    pub fn share(&self, base: &str, name: &str) -> std::io::Result<()> {
+        let shared = self.options.fixtures.join("bases").join(base);
+        symlink(shared, self.root.join("bases").join(name))
     }
 
     pub fn root(&self) -> &Path {

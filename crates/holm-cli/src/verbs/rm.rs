@@ -3,7 +3,7 @@
 use clap::Args;
 use holm::Code;
 use holm::guest::{self, Guest};
-use holm::pool::{Name, Pool};
+use holm::pool::{self, Name, Pool};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -32,14 +32,12 @@ fn refuse_running(pool: &Pool, names: &Names) -> Result<(), Failure> {
     for name in names.list(pool)? {
         let name = Name::new(&name)?;
         let guest = Guest::new(pool, &name);
-        if guest.config().is_ok_and(|(_, config)| config.protect) {
-            return Err(guest::Error::Protected(name).into());
-        }
-        match guest::is_active(&guest) {
-            Ok(true) => running.push(name.to_string()),
-            Ok(false) => {}
+        match guest::is_protected(&guest).and_then(|it| Ok((it, guest::is_active(&guest)?))) {
+            Ok((true, _)) => return Err(guest::Error::Protected(name).into()),
+            Ok((false, true)) => running.push(name.to_string()),
+            Ok((false, false)) => {}
             // Removed by another command since it was listed.
-            Err(_) if names.is_all() => {}
+            Err(guest::Error::Pool(pool::Error::NoGuest { .. })) if names.is_all() => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -64,7 +62,7 @@ impl Run for Rm {
             let guest = Name::new(name)?;
             if self.force {
                 // Killing it first would harm a guest that then must not be removed.
-                if Guest::new(pool, &guest).config().is_ok_and(|(_, config)| config.protect) {
+                if guest::is_protected(&Guest::new(pool, &guest))? {
                     return Err(guest::Error::Protected(guest).into());
                 }
                 match guest::kill(&Guest::new(pool, &guest)) {

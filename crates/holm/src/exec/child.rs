@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use holm_sys::child::ChildProcess;
 use holm_sys::process::{self as sys, Namespace};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fchown, fstat, openat};
+use rustix::io::Errno;
 use rustix::process::{Gid, Uid, chdir, ioctl_tiocsctty, setsid, umask};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::thread::{
@@ -57,7 +58,7 @@ fn prepare(
     child: &ChildProcess,
     parent: &ChildEnd,
 ) -> Result<Prepared, (Step, io::Error)> {
-    let at = |step: Step| move |errno: rustix::io::Errno| (step, io::Error::from(errno));
+    let at = |step: Step| move |errno: Errno| (step, io::Error::from(errno));
     for tasks in &plan.tasks {
         rustix::io::write(tasks, b"0").map_err(at(Step::Cgroup))?;
     }
@@ -124,13 +125,25 @@ fn prepare(
 
 fn user(command: &Command, ids: u32) -> io::Result<User> {
     let wanted = command.user.as_deref().unwrap_or("root");
-    let passwd = read("/etc/passwd").unwrap_or_default();
-    let group = read("/etc/group").unwrap_or_default();
-    User::find(wanted, &passwd, &group, ids).ok_or_else(|| rustix::io::Errno::NOENT.into())
+    let passwd = read_list("/etc/passwd")?;
+    let group = read_list("/etc/group")?;
+    User::find(wanted, &passwd, &group, ids).ok_or_else(|| Errno::NOENT.into())
 }
 
 /// How much of a guest's /etc/passwd or /etc/group is read, in bytes.
 const LIST_MAX: u64 = 1 << 20;
+
+/// A list that cannot be read is empty, unless that is for want of something: root would be without
+/// its groups.
+fn read_list(path: &str) -> io::Result<String> {
+    match read(path) {
+        Err(error) => match Errno::from_io_error(&error) {
+            Some(Errno::NOMEM | Errno::MFILE | Errno::NFILE) => Err(error),
+            _ => Ok(String::new()),
+        },
+        list => list,
+    }
+}
 
 /// Reads a file of the guest's, which may be huge, or a FIFO without a writer.
 fn read(path: &str) -> io::Result<String> {
@@ -197,7 +210,7 @@ fn execute(command: &Command, user: &User, env: &BTreeMap<String, String>) -> io
         return sys::exec(CWD, argv[0], &argv, &env);
     }
     let path = command.env.get("PATH").map_or(PATH, String::as_str);
-    let mut failure = io::Error::from(rustix::io::Errno::NOENT);
+    let mut failure = io::Error::from(Errno::NOENT);
     for directory in path.split(':') {
         let error = sys::exec(CWD, &text(format!("{directory}/{program}")), &argv, &env);
         if error.kind() != io::ErrorKind::NotFound {

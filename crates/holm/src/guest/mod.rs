@@ -55,7 +55,7 @@ pub use kill::kill;
 pub use parallel::in_parallel;
 pub use reconcile::{ensure_monitor, sweep};
 pub use release::release;
-pub use remove::remove;
+pub use remove::{is_protected, remove};
 pub use rename::rename;
 pub use restart::restart;
 pub use run::{run, run_kept};

@@ -6,21 +6,33 @@ use super::handle::Guest;
 use super::require_stopped::require_stopped;
 use crate::pool;
 
-/// Removes a stopped guest and everything in its directory.
-pub fn remove(guest: &Guest<'_>) -> Result<()> {
-    let (pool, name) = (guest.pool(), guest.name());
-    let locked = guest.lock()?;
+/// Whether a guest is protected from removal. A guest.toml that is broken or gone does not protect
+/// it: removing the guest is one way to be rid of that error.
+pub fn is_protected(guest: &Guest<'_>) -> Result<bool> {
+    if !guest.has_dir()? {
+        return Ok(false);
+    }
     match guest.config() {
-        Ok((_, config)) if config.protect => return Err(Error::Protected(name.clone())),
-        // A guest.toml that is broken or gone does not protect the guest: removing it is one way to
-        // be rid of the error.
-        Ok(_) | Err(Error::Config(_)) => {}
+        Ok((_, config)) => Ok(config.protect),
+        Err(Error::Config(_)) => Ok(false),
         Err(Error::Failed(failed))
             if matches!(
                 failed.source.kind(),
                 io::ErrorKind::NotFound | io::ErrorKind::InvalidData
-            ) => {}
-        Err(error) => return Err(error),
+            ) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes a stopped guest and everything in its directory.
+pub fn remove(guest: &Guest<'_>) -> Result<()> {
+    let (pool, name) = (guest.pool(), guest.name());
+    let locked = guest.lock()?;
+    if is_protected(guest)? {
+        return Err(Error::Protected(name.clone()));
     }
     require_stopped(&locked, ", or use `holm rm --force`")?;
     let ids = pool.recorded_ids(&guest.dir())?;

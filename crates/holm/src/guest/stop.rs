@@ -1,5 +1,9 @@
+use std::io;
+use std::iter::successors;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
 
 use super::ending::Ending;
 use super::error::{Error, Result};
@@ -42,10 +46,15 @@ fn ends_when_asked(ending: &Ending<'_>, timeout: Duration) -> Result<bool> {
     let mut asked = false;
     loop {
         let left = timeout.saturating_sub(begin.elapsed());
-        asked |= ask(ending, left).is_ok();
-        if !asked {
+        match ask(ending, left) {
+            Ok(()) => asked = true,
+            Err(error) if record.stop_signal.is_some() && errno(&error) != Some(Errno::SRCH) => {
+                return Err(error);
+            }
+            // The host, or the guest within its limits, is short of something: that may pass.
+            Err(error) if asked || is_shortage(&error) => {}
             // It has ended, or the guest itself has made it impossible to ask.
-            return Ok(ended_within(&ending.init, Duration::ZERO)?);
+            Err(_) => return Ok(ended_within(&ending.init, Duration::ZERO)?),
         }
         let young = record.age() <= YOUNG && !ending.running.cgroup.ready().unwrap_or(true);
         let pause = match (young, record.stop_signal) {
@@ -60,6 +69,19 @@ fn ends_when_asked(ending: &Ending<'_>, timeout: Duration) -> Result<bool> {
             return Ok(false);
         }
     }
+}
+
+fn is_shortage(error: &Error) -> bool {
+    matches!(errno(error), Some(Errno::NOMEM | Errno::MFILE | Errno::NFILE | Errno::AGAIN))
+}
+
+/// The kernel's error, if there is one among the causes.
+fn errno(error: &Error) -> Option<Errno> {
+    let mut causes = successors(Some(error as &dyn std::error::Error), |cause| cause.source());
+    causes.find_map(|cause| match cause.downcast_ref::<io::Error>() {
+        Some(error) => Errno::from_io_error(error),
+        None => cause.downcast_ref::<Errno>().copied(),
+    })
 }
 
 /// Asks once: by a signal, or by a command inside for an init that no signal ends.

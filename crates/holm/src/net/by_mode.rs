@@ -31,7 +31,7 @@ pub fn plan(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
     network.dns = match net.dns.as_slice() {
         // A guest that reaches nobody needs no look at the host's.
         [] if net.mode == NetMode::None => Vec::new(),
-        [] => dns::host_servers(),
+        [] => dns::host_servers()?,
         own => own.to_vec(),
     };
     implementation(&network).complete(&mut network, net)?;

@@ -5,10 +5,12 @@
 //! address, and the ruleset translates that to the host's resolver.
 
 use std::fmt::Write;
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 
 use super::addresses::GATEWAY_V4;
+use super::error::Error;
+use crate::failed::read_if_there;
 
 /// The name servers in a resolv.conf.
 fn servers(text: &str) -> Vec<IpAddr> {
@@ -20,8 +22,8 @@ fn servers(text: &str) -> Vec<IpAddr> {
         .collect()
 }
 
-fn read(path: &str) -> Vec<IpAddr> {
-    servers(&fs::read_to_string(path).unwrap_or_default())
+fn read(path: &str) -> Result<Vec<IpAddr>, Error> {
+    Ok(servers(&read_if_there(Path::new(path))?.unwrap_or_default()))
 }
 
 /// Name servers for guests, and the host's loopback resolver if there is no other.
@@ -62,22 +64,22 @@ pub struct Resolver {
     pub loopback: Option<Ipv4Addr>,
 }
 
-fn current() -> (Vec<IpAddr>, Option<Ipv4Addr>) {
-    let host = read("/etc/resolv.conf");
+fn current() -> Result<(Vec<IpAddr>, Option<Ipv4Addr>), Error> {
+    let host = read("/etc/resolv.conf")?;
     let plain = host.iter().any(|ip| !ip.is_loopback() && !is_link_local(*ip));
-    let upstream = if plain { Vec::new() } else { read("/run/systemd/resolve/resolv.conf") };
-    choose(&host, &upstream)
+    let upstream = if plain { Vec::new() } else { read("/run/systemd/resolve/resolv.conf")? };
+    Ok(choose(&host, &upstream))
 }
 
 /// The name servers of guests without `net.dns`.
-pub fn host_servers() -> Vec<IpAddr> {
-    current().0
+pub fn host_servers() -> Result<Vec<IpAddr>, Error> {
+    Ok(current()?.0)
 }
 
 /// The host's resolver.
-pub fn resolver() -> Resolver {
-    let (servers, loopback) = current();
-    Resolver { servers, loopback }
+pub fn resolver() -> Result<Resolver, Error> {
+    let (servers, loopback) = current()?;
+    Ok(Resolver { servers, loopback })
 }
 
 /// A resolv.conf with these servers.

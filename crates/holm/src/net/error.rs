@@ -9,11 +9,14 @@ use rustix::io::Errno;
 use super::netlink::Refused;
 use super::request::Request;
 use crate::record::Network;
-use crate::{Code, Coded, Details};
+use crate::{Code, Coded, Details, Failed};
 
 /// An error of a guest's network.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A file of the host could not be looked at.
+    #[error(transparent)]
+    Look(#[from] Failed),
     /// The kernel refused a step.
     #[error("network: {request} failed{}", hint(*errno))]
     Kernel {
@@ -191,6 +194,7 @@ impl Coded for Error {
     fn details(&self) -> Details {
         let another_port = "choose another port, or stop what uses it";
         match self {
+            Self::Look(failed) => failed.details(),
             Self::Kernel { request, .. } => Details::new(Code::NetworkFailed).object(request),
             Self::Interface { interface, .. } | Self::Responder { interface, .. } => {
                 Details::new(Code::NetworkFailed).object(interface)

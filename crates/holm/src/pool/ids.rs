@@ -53,7 +53,8 @@ impl Pool {
                 Err(error)
                     if error.kind() == std::io::ErrorKind::AlreadyExists
                         && owner.starts_with("../guests/")
-                        && fs::read_link(&link).is_ok_and(|taken| taken == Path::new(owner)) => {}
+                        && link_if_there(&link)?.is_some_and(|taken| taken == Path::new(owner)) => {
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                     (first..id).for_each(|taken| drop(fs::remove_file(self.id_link(taken))));
                     return Ok(false);

@@ -28,8 +28,12 @@ fn inject_one(tree: &Tree, file: &File) -> Result<()> {
             Err(errno) => Err(fail(errno)),
         };
     }
-    if file.keep && rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
-        return Ok(());
+    if file.keep {
+        match rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => return Ok(()),
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(fail(errno)),
+        }
     }
     match unlinkat(&directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}

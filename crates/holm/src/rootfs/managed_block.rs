@@ -24,8 +24,11 @@ pub fn write(tree: &Tree, path: &Path, lines: &str, mode: u32) -> Result<()> {
     let above = path.parent().unwrap_or(Path::new("/"));
     let directory = if lines.is_empty() {
         // Nothing to write, only lines to remove.
-        let Ok(directory) = tree.open(above, Links::Follow) else { return Ok(()) };
-        directory
+        match tree.open(above, Links::Follow) {
+            Ok(directory) => directory,
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok(()),
+            Err(errno) => return Err(Error::io("open the guest's", above, errno)),
+        }
     } else {
         tree.directory(above)?
     };

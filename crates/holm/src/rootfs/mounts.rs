@@ -73,7 +73,7 @@ impl<'a> Mounts<'a> {
     /// namespace.
     pub fn make(&mut self, part: Part) -> Result<()> {
         for mount in TABLE.iter().filter(|mount| mount.part == part) {
-            if self.has(mount.when) {
+            if self.has(mount.when)? {
                 self.mount(mount)?;
             }
         }
@@ -90,8 +90,8 @@ impl<'a> Mounts<'a> {
             .map_err(|errno| Error::io("drop", "the host's root", errno))
     }
 
-    fn has(&self, when: When) -> bool {
-        match when {
+    fn has(&self, when: When) -> Result<bool> {
+        Ok(match when {
             When::Always | When::Named => true,
             When::Persistent => self.sources.persistent,
             When::MinimalInit => self.sources.init_program.is_some(),
@@ -99,8 +99,8 @@ impl<'a> Mounts<'a> {
             When::OwnNetwork => !self.sources.host_network,
             When::Nesting => !self.sources.host_network && self.sources.nesting,
             When::NoNesting => !self.sources.host_network && !self.sources.nesting,
-            When::Present(path) => self.tree.exists(Path::new(path)),
-        }
+            When::Present(path) => self.tree.exists(Path::new(path))?,
+        })
     }
 
     fn mount(&mut self, mount: &Mount) -> Result<()> {

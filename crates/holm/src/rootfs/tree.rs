@@ -85,9 +85,13 @@ impl Tree {
         self.open(path, Links::Follow).map_err(|errno| in_the_way(path, errno))
     }
 
-    /// Whether the guest has something at `path`.
-    pub fn exists(&self, path: &Path) -> bool {
-        self.open(path, Links::Refuse).is_ok()
+    /// Whether the guest has something at `path` that no link leads to.
+    pub fn exists(&self, path: &Path) -> Result<bool> {
+        match self.open(path, Links::Refuse) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => Ok(false),
+            Err(errno) => Err(Error::io("look at the guest's", path, errno)),
+        }
     }
 
     /// Makes a mountpoint and the directories above it.
@@ -101,7 +105,8 @@ impl Tree {
             let directory =
                 self.open(&parent, Links::Follow).map_err(|errno| in_the_way(&parent, errno))?;
             let last = index + 1 == names.len();
-            if statat(&directory, *name, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+            let there = statat(&directory, *name, AtFlags::SYMLINK_NOFOLLOW);
+            if there.is_err_and(|errno| errno == Errno::NOENT) {
                 let made = if last && point == Point::File {
                     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
                     rustix::fs::openat(&directory, *name, flags, Mode::from_raw_mode(0o644))

@@ -1,6 +1,7 @@
 //! Loading and listing bases.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -65,17 +66,17 @@ pub fn list(pool: &Pool) -> Result<Vec<Base>, Error> {
             Err(e) => return Err(e),
         }
     }
-    look_at(pool, &mut bases);
+    look_at(pool, &mut bases)?;
     Ok(bases)
 }
 
 /// Sets `own_bytes` and `damage` of each base. `bases` must be all that exist.
-fn look_at(pool: &Pool, bases: &mut [Base]) {
+fn look_at(pool: &Pool, bases: &mut [Base]) -> Result<(), Error> {
     let mut lists = Vec::with_capacity(bases.len());
     // How many bases have an object, and what is wrong with it.
     let mut known: HashMap<String, (u32, Option<String>)> = HashMap::new();
     for base in &mut *bases {
-        base.damage = damage::of_image(&base.image)
+        base.damage = damage::of_image(&base.image)?
             .map(|what| format!("{what}; remove it (holm base rm) and import it again"));
         let list = match objects::read(&pool.base_dir(&base.name).join("objects")) {
             Ok(list) => list,
@@ -85,8 +86,10 @@ fn look_at(pool: &Pool, bases: &mut [Base]) {
             }
         };
         for object in &list {
-            let known = known.entry(object.path.clone());
-            known.or_insert_with(|| (0, damage::of_object(pool, object))).0 += 1;
+            match known.entry(object.path.clone()) {
+                Entry::Occupied(mut known) => known.get_mut().0 += 1,
+                Entry::Vacant(new) => drop(new.insert((1, damage::of_object(pool, object)?))),
+            }
         }
         lists.push(list);
     }
@@ -108,6 +111,7 @@ fn look_at(pool: &Pool, bases: &mut [Base]) {
             ));
         }
     }
+    Ok(())
 }
 
 /// Each base that cannot be loaded, with the error.

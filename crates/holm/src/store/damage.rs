@@ -6,6 +6,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use rustix::io::Errno;
+
+use super::error::Error;
 use super::objects::Object;
 use crate::pool::Pool;
 
@@ -15,7 +18,7 @@ const NEEDED: usize = 40;
 const MAGIC: u32 = 0xe0f5_e1e2;
 
 /// What is wrong with a metadata image. Its superblock says how long it is.
-pub(super) fn of_image(path: &Path) -> Option<String> {
+pub(super) fn of_image(path: &Path) -> Result<Option<String>, Error> {
     let read = || -> io::Result<(u64, [u8; NEEDED])> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
@@ -27,15 +30,18 @@ pub(super) fn of_image(path: &Path) -> Option<String> {
     };
     let (length, superblock) = match read() {
         Ok(read) => read,
-        Err(error) => return Some(format!("its image cannot be read: {error}")),
+        Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
+            return Ok(Some(format!("its image cannot be read: {error}")));
+        }
+        Err(error) => return Err(Error::io("read", path)(error)),
     };
-    match image_length(&superblock) {
+    Ok(match image_length(&superblock) {
         None => Some(format!("its image is none: {length} bytes of something else")),
         Some(wanted) if wanted > length => {
             Some(format!("its image is cut off: {length} bytes of {wanted}"))
         }
         Some(_) => None,
-    }
+    })
 }
 
 /// The length of an image according to its superblock; `None` if that is none.
@@ -48,9 +54,10 @@ fn image_length(superblock: &[u8; NEEDED]) -> Option<u64> {
 }
 
 /// What is wrong with an object.
-pub(super) fn of_object(pool: &Pool, object: &Object) -> Option<String> {
+pub(super) fn of_object(pool: &Pool, object: &Object) -> Result<Option<String>, Error> {
     let path = &object.path;
-    match fs::metadata(pool.objects_dir().join(path)) {
+    let file = pool.objects_dir().join(path);
+    Ok(match fs::metadata(&file) {
         Ok(found) if found.len() == object.size => None,
         Ok(found) => {
             Some(format!("object {path} has {} bytes instead of {}", found.len(), object.size))
@@ -58,8 +65,11 @@ pub(super) fn of_object(pool: &Pool, object: &Object) -> Option<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Some(format!("object {path} is missing"))
         }
-        Err(error) => Some(format!("object {path} cannot be looked at: {error}")),
-    }
+        Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
+            Some(format!("object {path} cannot be looked at: {error}"))
+        }
+        Err(error) => return Err(Error::io("look at", &file)(error)),
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Bad input and accidents: a clear error, nothing left behind, nothing lost.
 
 pub mod killed;
+mod looks;
 mod names;
 mod power;
 pub mod races;
@@ -21,6 +22,7 @@ pub fn tests() -> Vec<Test> {
         upgrade::TESTS,
         killed::TESTS,
         power::TESTS,
+        looks::TESTS,
     ]
     .concat()
 }

@@ -1,10 +1,12 @@
+use rustix::io::Errno;
+
 use super::super::error::{Error, Result};
 use super::super::handle::LockedGuest;
 use super::super::monitor_process::{MonitorFiles, responder, spawn_monitor};
 use super::super::running::{RunningGuest, write_record};
 use crate::process::{self, own_pid};
 use crate::record::now;
-use crate::{launch, monitor};
+use crate::{launch, monitor, net};
 
 /// Gives a running guest whose monitor has died a new one.
 ///
@@ -14,8 +16,11 @@ pub fn adopt(guest: &LockedGuest<'_>, running: &mut RunningGuest) -> Result<()> 
     let RunningGuest { cgroup, record } = running;
     let init = record.init()?.ok_or_else(|| Error::Ended(guest.name().clone()))?;
     record.adopted = Some(now());
-    // An error means that the guest is about to end and has lost its interface already.
-    let responder = responder(&record.network).unwrap_or(None);
+    let responder = match responder(&record.network) {
+        // The guest is about to end and has lost its interface already.
+        Err(Error::Net(net::Error::Responder { source: Errno::NODEV | Errno::NXIO, .. })) => None,
+        other => other?,
+    };
     let monitor = spawn_monitor(guest, |ready| {
         let console = monitor::orphan_console(record.init_pid, &init, record.ids.base);
         let init = launch::Running { pidfd: init, console };

@@ -14,7 +14,7 @@ use crate::record::Network;
 pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
     forwarding::enable()?;
     let socket = netlink::Socket::route().map_err(|refused| Error::attach(network, refused))?;
-    let resolver = dns::resolver();
+    let resolver = dns::resolver()?;
     // Only these two need packets between the guest and the host's 127.0.0.0/8; see `ruleset`.
     let route_localnet = !network.publish.is_empty() || resolver.loopback.is_some();
     let made = match veth::create(&socket, network, netns, route_localnet) {
@@ -93,7 +93,7 @@ pub fn restore_ruleset(instance: u8) -> Result<bool, Error> {
     if has_ruleset(instance)? {
         return Ok(false);
     }
-    table::ensure(&netlink::Socket::route()?, instance, &dns::resolver())?;
+    table::ensure(&netlink::Socket::route()?, instance, &dns::resolver()?)?;
     Ok(true)
 }
 

@@ -1,5 +1,7 @@
 //! The part of a private guest's plan that depends on the host.
 
+use std::path::Path;
+
 use super::super::error::Error;
 use super::super::netlink::Socket;
 use super::super::plan::MTU_DEFAULT;
@@ -7,6 +9,7 @@ use super::super::published::{ALIAS_MAX, Published};
 use super::super::{ports, route};
 use super::taken;
 use crate::config::Net;
+use crate::failed::read_if_there;
 use crate::record::Network;
 
 /// The smallest MTU with IPv6 (RFC 8200), in bytes.
@@ -17,7 +20,7 @@ pub fn complete(network: &mut Network, net: &Net) -> Result<(), Error> {
     network.publish.clone_from(&net.publish);
     let socket = Socket::route()?;
     network.mtu = route::uplink_mtu(&socket)?.unwrap_or(MTU_DEFAULT).clamp(MTU_MIN, 65535);
-    if !has_ipv6() {
+    if !has_ipv6()? {
         network.guest_v6 = None;
     }
     let length = Published::of(network).alias().len();
@@ -34,7 +37,8 @@ pub fn complete(network: &mut Network, net: &Net) -> Result<(), Error> {
     ports::check_host(network)
 }
 
-fn has_ipv6() -> bool {
-    std::fs::read("/proc/sys/net/ipv6/conf/default/disable_ipv6")
-        .is_ok_and(|text| text.starts_with(b"0"))
+fn has_ipv6() -> Result<bool, Error> {
+    const DISABLED: &str = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
+    let text = read_if_there(Path::new(DISABLED))?;
+    Ok(text.is_some_and(|text| text.starts_with('0')))
 }

@@ -1,0 +1,74 @@
+//! The lines with `make`: what they install, and that their targets are there.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::reader::Reader;
+use super::{CONTRIBUTING, DOCUMENTS, OTHER_DOCUMENTS, README, blocks, inline};
+use crate::sandbox::Sandbox;
+
+fn make(sandbox: &Sandbox, arguments: &[&str]) -> String {
+    let path = |path: &Path| std::path::absolute(path).expect("a path").display().to_string();
+    let mut make = Command::new("make");
+    make.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).args(arguments);
+    make.arg(format!("HOLM={}", path(&sandbox.options.holm)));
+    make.arg(format!("IMPORT={}", path(&sandbox.options.import)));
+    sandbox.run(&mut make).ok().stdout
+}
+
+/// The files below `directory`.
+fn files(reader: &Reader, directory: &str) -> String {
+    reader.shell(&format!("find {directory} -type f -printf '%P\\n' | sort")).ok().stdout
+}
+
+/// README.md and getting-started.md say what is installed; guests.md enables the unit.
+pub fn what_make_install_makes(sandbox: &mut Sandbox) {
+    let reader = Reader::new(sandbox);
+    let to = format!("DESTDIR={}", reader.home.join("host").display());
+    make(sandbox, &["install", &to]);
+    let installed = files(&reader, "host");
+    for part in ["bin/holm\n", "libexec/holm/holm-import\n", "completions/holm\n", "man1/holm.1\n"] {
+        assert!(installed.contains(&format!("usr/local/{part}").replace("local/comp", "local/share/bash-completion/comp").replace("local/man1", "local/share/man/man1")), "no {part} in\n{installed}");
+    }
+    make(sandbox, &["install", &to, "PREFIX=/opt/holm"]);
+    assert!(files(&reader, "host").contains("etc/systemd/system/holm-guests.service\n"));
+
+    sandbox.holm(&["launch", "--wait", "web", "--base", "debian13"]).ok();
+    reader.shell("tar -c -C host usr | holm exec web -- tar -x --no-same-owner -C /").ok();
+    let documents = DOCUMENTS.iter().flat_map(|(_, text)| blocks(text, ""));
+    let mut lines = documents.filter_map(|block| block.strip_prefix("systemctl enable "));
+    let unit = lines.next().expect("guests.md enables it").trim_end();
+    for verb in ["enable", "is-enabled", "start", "stop"] {
+        sandbox.holm(&["exec", "web", "--", "systemctl", verb, unit]).ok();
+    }
+    sandbox.holm(&["rm", "--force", "web"]).ok();
+
+    make(sandbox, &["uninstall", &to]);
+    make(sandbox, &["uninstall", &to, "PREFIX=/opt/holm"]);
+    assert_eq!(files(&reader, "host"), "");
+}
+
+/// Each `make TARGET` of a document says what it would do.
+pub fn every_target_of_make_is_there(sandbox: &mut Sandbox) {
+    let mut lines = Vec::new();
+    for (_, text) in DOCUMENTS.into_iter().chain(OTHER_DOCUMENTS).chain([("README.md", README)]) {
+        lines.extend(inline(text));
+        lines.extend(blocks(text, "").iter().flat_map(|block| block.lines()));
+    }
+    let words = |line: &str| line.split("   ").next().map(str::to_owned).unwrap_or_default();
+    let mut commands: Vec<_> = lines.into_iter().map(words).collect();
+    commands.retain(|line| line.starts_with("make "));
+    commands.sort();
+    commands.dedup();
+    assert!(commands.len() > 15, "{commands:?}");
+    for command in commands {
+        let goals = command["make ".len()..].split(' ');
+        // Options for the tests themselves may have quotes.
+        let goals = goals.take_while(|word| !word.starts_with("ARGS="));
+        for goal in goals.filter(|word| !word.contains('=')) {
+            let makefile = include_str!("../../../../Makefile");
+            assert!(makefile.contains(&format!("\n## {goal}: ")), "{command}");
+        }
+    }
+    assert!(CONTRIBUTING.contains("make help") && make(sandbox, &["help"]).contains("make test-vm"));
+}
