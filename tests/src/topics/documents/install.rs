@@ -27,8 +27,14 @@ pub fn what_make_install_makes(sandbox: &mut Sandbox) {
     let to = format!("DESTDIR={}", reader.home.join("host").display());
     make(sandbox, &["install", &to]);
     let installed = files(&reader, "host");
-    for part in ["bin/holm\n", "libexec/holm/holm-import\n", "completions/holm\n", "man1/holm.1\n"] {
-        assert!(installed.contains(&format!("usr/local/{part}").replace("local/comp", "local/share/bash-completion/comp").replace("local/man1", "local/share/man/man1")), "no {part} in\n{installed}");
+    let parts = [
+        "bin/holm",
+        "libexec/holm/holm-import",
+        "share/bash-completion/completions/holm",
+        "share/man/man1/holm.1",
+    ];
+    for part in parts {
+        assert!(installed.contains(&format!("usr/local/{part}\n")), "no {part} in\n{installed}");
     }
     make(sandbox, &["install", &to, "PREFIX=/opt/holm"]);
     assert!(files(&reader, "host").contains("etc/systemd/system/holm-guests.service\n"));
@@ -70,5 +76,7 @@ pub fn every_target_of_make_is_there(sandbox: &mut Sandbox) {
             assert!(makefile.contains(&format!("\n## {goal}: ")), "{command}");
         }
     }
-    assert!(CONTRIBUTING.contains("make help") && make(sandbox, &["help"]).contains("make test-vm"));
+    assert!(
+        CONTRIBUTING.contains("make help") && make(sandbox, &["help"]).contains("make test-vm")
+    );
 }

@@ -5,7 +5,6 @@ mod guests;
 mod help;
 mod install;
 mod lines;
-mod messages;
 mod mistakes;
 mod reader;
 mod sentences;
@@ -19,7 +18,6 @@ use firewalls::the_rules_for_docker_let_guests_through;
 use help::every_example_of_the_help_runs;
 use install::{every_target_of_make_is_there, what_make_install_makes};
 use lines::{every_command_line_runs, start_again_from_nothing};
-use messages::every_message_of_troubleshooting_is_said;
 use mistakes::{mistakes_look_as_shown, the_example_of_contributing_is_a_test};
 use sentences::every_command_in_a_sentence_runs;
 use tour::the_tour_prints_what_the_readme_shows;
@@ -32,7 +30,6 @@ pub const TESTS: &[Test] = &[
     test!(every_settings_example_works).bases(&["busybox", "debian13"]),
     test!(mistakes_look_as_shown).bases(&["busybox"]),
     test!(the_example_of_contributing_is_a_test).bases(&["busybox"]),
-    test!(every_message_of_troubleshooting_is_said).bases(&["busybox"]).not_in(Lane::Vm, HOSTS),
     test!(the_tour_prints_what_the_readme_shows).not_in(Lane::Vm, "it imports a Debian"),
     test!(every_command_line_runs).bases(ALL).not_in(Lane::Vm, BOOTS),
     test!(start_again_from_nothing).not_in(Lane::Vm, HOSTS),
@@ -58,7 +55,7 @@ const DOCUMENTS: [(&str, &str); 8] = [
 ];
 
 /// Documents without command lines of their own, but with commands in sentences.
-const OTHER_DOCUMENTS: [(&str, &str); 9] = [
+const OTHER_DOCUMENTS: [(&str, &str); 8] = [
     ("doctor.md", include_str!("../../../../docs/doctor.md")),
     ("security.md", include_str!("../../../../docs/security.md")),
     ("mounts.md", include_str!("../../../../docs/mounts.md")),
@@ -67,7 +64,6 @@ const OTHER_DOCUMENTS: [(&str, &str); 9] = [
     ("CONTRIBUTING.md", CONTRIBUTING),
     ("PROMISES.md", include_str!("../../../../PROMISES.md")),
     ("SECURITY.md", include_str!("../../../../SECURITY.md")),
-    ("CHANGELOG.md", include_str!("../../../../CHANGELOG.md")),
 ];
 
 /// The blocks of a document that are marked as `kind`.

@@ -16,7 +16,9 @@ const UNTIL_IT_ENDS: [&str; 2] = ["holm logs -n 20 -f web", "holm wait web"];
 
 /// What a document says, and what it is in a sandbox. A program that takes minutes, or the network,
 /// is exchanged for one that does not.
-const HERE: [(&str, &str); 14] = [
+const HERE: [(&str, &str); 16] = [
+    ("base rm NAME", "base rm old"),
+    ("base inspect NAME", "base inspect old"),
     (" NAME", " web"),
     (" BASE", " debian13"),
     (" CMD", " true"),
@@ -33,6 +35,17 @@ const HERE: [(&str, &str); 14] = [
     ("holm-1", "holm-$INSTANCE"),
 ];
 
+/// Of the other Holm root that documents speak of, nothing may stay on the host.
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        let lab = self.home.join("lab");
+        if lab.exists() {
+            let lab = lab.to_str().expect("a path");
+            let _ = self.sandbox.holm(&["--root", lab, "release"]);
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct Reader<'a> {
     sandbox: &'a Sandbox,
@@ -46,7 +59,7 @@ impl<'a> Reader<'a> {
     /// call `debian13`.
     pub fn new(sandbox: &'a Sandbox) -> Self {
         let home = sandbox.root().join("tmp/home");
-        for directory in [".ssh", "site", "src"] {
+        for directory in [".ssh", ".config/fish/completions", "site", "src"] {
             fs::create_dir_all(home.join(directory)).expect("a directory");
         }
         fs::write(home.join("site/index.html"), "Hello.\n").expect("a file");

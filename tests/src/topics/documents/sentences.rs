@@ -10,8 +10,9 @@ use crate::sandbox::Sandbox;
 const TYPED: [&str; 4] = ["holm ", "nft list ", "ip ", "curl "];
 
 /// What begins like a command and is none to type.
-const NOT_TYPED: [(&str, &str); 3] = [
-    ("holm must be run as root", "a message: `messages` compares it"),
+const NOT_TYPED: [(&str, &str); 4] = [
+    ("holm --root DIR", "an option, for any verb"),
+    ("holm must be run as root", "a message; `host::root` has it"),
     ("holm monitor-ended", "what a monitor runs"),
     ("curl ", "nginx answers in the tour"),
 ];
@@ -63,7 +64,8 @@ fn commands() -> Vec<(&'static str, &'static str)> {
 
 /// A guest `g` with runit, far enough to be told which services it has.
 fn boot_runit(sandbox: &Sandbox, reader: &Reader) {
-    reader.follow("all", "holm base import runit debootstrap:trixie+runit-init,cron,openssh-server");
+    reader
+        .follow("all", "holm base import runit debootstrap:trixie+runit-init,cron,openssh-server");
     sandbox.holm(&["launch", "g", "--base", "runit"]).ok();
     sandbox.wait_for("runit runs services", || {
         let runs = sandbox.holm(&["exec", "g", "--", "pidof", "runsvdir"]);
