@@ -34,6 +34,13 @@ pub(crate) fn is_directory(path: &Path) -> Result<bool, Failed> {
     Ok(found.is_some_and(|found| found.is_dir()))
 }
 
+/// Whether there is a link at this path.
+pub(crate) fn is_link(path: &Path) -> Result<bool, Failed> {
+    let found = unless_gone(fs::symlink_metadata(path));
+    let found = found.map_err(|error| Failed::new("look at", path, error))?;
+    Ok(found.is_some_and(|found| found.is_symlink()))
+}
+
 /// Whether there is something at this path. A link is followed.
 pub(crate) fn is_there(path: &Path) -> Result<bool, Failed> {
     path.try_exists().map_err(|error| Failed::new("look at", path, error))

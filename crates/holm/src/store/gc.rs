@@ -15,7 +15,7 @@ use rustix::fs::FlockOperation;
 use super::error::Error;
 use super::{directory, objects};
 use crate::Failed;
-use crate::failed::{is_there, link_if_there, unless_gone};
+use crate::failed::{is_link, is_there, unless_gone};
 use crate::pool::Pool;
 use crate::step;
 
@@ -48,7 +48,7 @@ pub(super) fn collect(pool: &Pool) -> Result<(), Error> {
     let dir = pool.objects_dir();
     let (due, running) = (dir.join(DUE), dir.join(RUNNING));
     // If `objects` is a link, other Holm roots may share it, and what they use is not known here.
-    if !(is_there(&due)? || is_there(&running)?) || link_if_there(&dir)?.is_some() {
+    if !(is_there(&due)? || is_there(&running)?) || is_link(&dir)? {
         return Ok(());
     }
     step::done("gc-due");
