@@ -42,12 +42,22 @@ def check_length(path: pathlib.Path, text: str) -> None:
         problems.append(f"{path.relative_to(ROOT)}: {lines} lines, more than {LONGEST}: split it")
 
 
+def anchors(text: str) -> set[str]:
+    """What the headings of a page are called in links."""
+    headings = re.findall(r"^#+ (.*)", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def check_links() -> None:
     for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text()):
             # Reports are written by `make bench`.
             if not target.startswith(("http", "docs/benchmarks/")) and not (path.parent / target).exists():
                 problems.append(f"{path.relative_to(ROOT)}: there is no {target}")
+        for target, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", path.read_text()):
+            page = path.parent / target if target else path
+            if page.exists() and anchor not in anchors(page.read_text()):
+                problems.append(f"{path.relative_to(ROOT)}: {page.name} has no #{anchor}")
 
 
 def check_promises() -> None:
