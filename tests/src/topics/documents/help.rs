@@ -7,7 +7,7 @@ use crate::sandbox::Sandbox;
 pub fn every_example_of_the_help_runs(sandbox: &mut Sandbox) {
     let reader = Reader::new(sandbox);
     prepare_files(sandbox, &reader);
-    reader.follow("all", "holm base import debian13 debootstrap:trixie+openssh-server,nginx");
+    reader.has_debian();
     let manual = sandbox.holm(&["man"]).ok().stdout.replace("\\-", "-").replace("\\e", "\\");
     let mut lines_run = 0;
     for path in verbs(sandbox) {

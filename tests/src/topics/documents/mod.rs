@@ -5,6 +5,7 @@ mod guests;
 mod help;
 mod install;
 mod lines;
+mod messages;
 mod mistakes;
 mod reader;
 mod sentences;
@@ -18,6 +19,7 @@ use firewalls::the_rules_for_docker_let_guests_through;
 use help::every_example_of_the_help_runs;
 use install::{every_target_of_make_is_there, what_make_install_makes};
 use lines::{every_command_line_runs, start_again_from_nothing};
+use messages::every_message_of_troubleshooting_is_said;
 use mistakes::{mistakes_look_as_shown, the_example_of_contributing_is_a_test};
 use sentences::every_command_in_a_sentence_runs;
 use tour::the_tour_prints_what_the_readme_shows;
@@ -30,6 +32,7 @@ pub const TESTS: &[Test] = &[
     test!(every_settings_example_works).bases(&["busybox", "debian13"]),
     test!(mistakes_look_as_shown).bases(&["busybox"]),
     test!(the_example_of_contributing_is_a_test).bases(&["busybox"]),
+    test!(every_message_of_troubleshooting_is_said).bases(&["busybox"]).not_in(Lane::Vm, HOSTS),
     test!(the_tour_prints_what_the_readme_shows).not_in(Lane::Vm, "it imports a Debian"),
     test!(every_command_line_runs).bases(ALL).not_in(Lane::Vm, BOOTS),
     test!(start_again_from_nothing).not_in(Lane::Vm, HOSTS),

@@ -55,8 +55,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader with a home in which is what the documents speak of, and with the base that they
-    /// call `debian13`.
+    /// A reader with a home in which is what the documents speak of.
     pub fn new(sandbox: &'a Sandbox) -> Self {
         let home = sandbox.root().join("tmp/home");
         for directory in [".ssh", ".config/fish/completions", "site", "src"] {
@@ -67,6 +66,12 @@ impl<'a> Reader<'a> {
         let key = "ssh-keygen -q -t ed25519 -N '' -f ~/.ssh/id_ed25519";
         reader.shell(key).ok();
         reader
+    }
+
+    /// Has the base that the documents call `debian13`, made as their first line says.
+    pub fn has_debian(&self) {
+        let line = "holm base import debian13 debootstrap:trixie+openssh-server,nginx";
+        assert!(self.has_shared_base(line), "a shared base is made so");
     }
 
     /// Does what a line of `document` says; it must succeed.
@@ -94,7 +99,7 @@ impl<'a> Reader<'a> {
     /// which stands behind three spaces, or where a file of the host would be written.
     pub fn here(&self, line: &str) -> String {
         let line = line.split("   ").next().unwrap_or(line);
-        let mut line = line.split(" > /").next().unwrap_or(line).replace("8080", &self.port);
+        let mut line = self.port_here(line.split(" > /").next().unwrap_or(line));
         for (said, here) in HERE {
             line = line.replace(said, here);
         }
@@ -104,6 +109,11 @@ impl<'a> Reader<'a> {
             line = line.replace("10.97.0.1", address);
         }
         line
+    }
+
+    /// The text with the port that is free here.
+    pub fn port_here(&self, text: &str) -> String {
+        text.replace("8080", &self.port)
     }
 
     /// Whether the line imports a base from the source of a shared one, which then appears by the

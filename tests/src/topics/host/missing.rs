@@ -26,7 +26,7 @@ fn not_root(sandbox: &mut Sandbox) {
             command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
             command.arg(&sandbox.options.holm).args(args);
             command.env("HOLM_ROOT", sandbox.root()).env("HOLM_IMPORT", &sandbox.options.import);
-            sandbox.run(&mut command).refused(&["root"]);
+            sandbox.run(&mut command).refused(&["holm must be run as root"]);
         }
     });
 }

@@ -1,0 +1,323 @@
+//! The messages of troubleshooting.md: each is said by Holm where the page says so.
+
+use super::reader::Reader;
+use super::{DOCUMENTS, inline};
+use crate::sandbox::Sandbox;
+
+/// Where a message is said.
+#[derive(Clone, Copy)]
+enum Said {
+    /// By a command of this script.
+    Here(&'static str),
+    /// In this test, which does what makes Holm say it.
+    In(&'static str),
+    /// Nowhere in a test: it needs such a machine.
+    On(&'static str),
+}
+use Said::{Here, In, On};
+
+/// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
+/// directory.
+const MESSAGES: [(&str, Said); 76] = [
+    // The machine
+    ("holm must be run as root", In("host::missing::not_root")),
+    ("there is no Holm root at", Here("holm --root nowhere ls")),
+    ("DIR is not a Holm root,", Here("mkdir d; touch d/x; holm --root d create x --base busybox")),
+    (
+        "the Holm root DIR belongs",
+        Here("mkdir d; chown 1000 d; holm --root d base import b busybox"),
+    ),
+    (
+        "other users of the host could",
+        Here("holm --root d base import b busybox; chmod 755 d; holm --root d create x --base b"),
+    ),
+    ("other users of the host can ", On("a filesystem without modes")),
+    ("no cgroup v2 hierarchy", On("cgroup v1 only")),
+    ("cannot enable cgroup controllers", On("processes in the top cgroup of a container")),
+    ("memory.limit cannot be enforced", On("a host without the memory controller")),
+    ("the Holm root is on an unsupported", In("host::filesystems::a_root_on_tmpfs")),
+    ("the guest's root was mounted read-only", On("a filesystem that the kernel refuses late")),
+    ("nothing can be written in the Holm root", In("accidents::room::disk_read_only")),
+    ("the host has no pseudo-terminal", In("accidents::restarts::without_a_terminal")),
+    ("guest NAME is not restarted", In("accidents::restarts::without_its_base")),
+    ("cannot mount KIND", On("a kernel without a filesystem")),
+    ("all 27 instance numbers", On("27 Holm roots")),
+    ("another holm command is running", In("accidents::races::release_against_run")),
+    ("no id range is left", In("accidents::room::no_user_ids_left")),
+    (
+        "the program holm-import is neither",
+        Here("cp \"$HOLM\" alone; env -u HOLM_IMPORT ./alone base import x busybox"),
+    ),
+    (
+        "cannot set rlimits.NAME",
+        Here(
+            "holm create r --base busybox --net none --set rlimits.nofile=2000000 -- true; \
+          setpriv --bounding-set -sys_resource \"$HOLM\" start r",
+        ),
+    ),
+    // Names and settings
+    ("there is no guest NAME", Here("holm status we")),
+    ("there is already a guest", Here("holm create web --base busybox")),
+    ("\"a/b\" cannot be a name", Here("holm create a/b --base busybox")),
+    ("no base named", Here("holm create x --base nosuch")),
+    ("guest.toml:3:1", In("documents::mistakes_look_as_shown")),
+    ("memory.limit=512MB", Here("holm set web memory.limit=512MB")),
+    (
+        "guest.toml of NAME has changed",
+        Here(
+            "echo '\"$HOLM\" set web hostname=other; echo \"# more\" >> $1' > change; \
+          EDITOR=\"sh $PWD/change\" holm edit web",
+        ),
+    ),
+    (
+        "guest NAME is protected",
+        Here(
+            "holm create p --base busybox --set protect=true; holm rm p; holm set p protect=false",
+        ),
+    ),
+    // Start
+    ("guest NAME is already running", Here("holm start web")),
+    (
+        "base BASE has no init",
+        Here("mkdir d; echo > d/x; holm base import e d; holm launch e --base e --net none"),
+    ),
+    (
+        "cannot run init, which is PATH: the program",
+        Here(
+            "mkdir -p d/sbin; echo '#!/bin/sh' > d/sbin/init; chmod 755 d/sbin/init; holm base \
+          import l d; holm launch l --base l --net none",
+        ),
+    ),
+    (
+        "cannot run init, which is PATH: it is not executable",
+        In("init::broken::an_init_that_the_guest_has_broken"),
+    ),
+    (
+        "cannot run init, which is PATH: it is not a program",
+        In("init::broken::an_init_of_another_machine"),
+    ),
+    (
+        "the guest's first process was killed",
+        In("init::broken::a_first_process_that_is_killed_before_init_runs"),
+    ),
+    ("memory.limit = 102400", Here("holm create t --base busybox --memory 100K")),
+    (
+        "cannot bind SOURCE: it does not exist",
+        Here("holm launch b --base busybox --net none -v /nowhere:/x -- true"),
+    ),
+    (
+        "cannot bind SOURCE: it is, or is",
+        Here("ln -s / link; holm launch b --base busybox --net none -v $PWD/link:/x -- true"),
+    ),
+    (
+        "cannot bind SOURCE: its filesystem",
+        Here("holm launch b --base busybox --net none -v /proc/sys:/x -- true"),
+    ),
+    (
+        "cannot mount on PATH in the guest",
+        Here(
+            "mkdir d; holm launch f --base busybox --net none; holm exec f -- touch /x; \
+          holm kill f; holm set f mounts+=$PWD/d:/x; holm start f",
+        ),
+    ),
+    ("guest NAME ended before it was ready", In("init::broken::an_init_that_dies_at_once")),
+    ("guest NAME was not ready within", In("init::broken::an_init_that_never_gets_ready")),
+    // Network
+    (
+        "port 8080/tcp cannot be published: nginx",
+        Here(
+            "busybox httpd -p 127.0.0.1:8080 -f & until curl -s 127.0.0.1:8080; [ $? != 7 ]; do \
+          :; done; holm launch n --base busybox -p 8080:80 -- true; kill $!",
+        ),
+    ),
+    (
+        "port 8080/tcp cannot be published: … publishes",
+        Here(
+            "holm launch one --base busybox -p 8080:80 -- sleep 1000; holm launch two --base \
+          busybox -p 8080:80 -- true",
+        ),
+    ),
+    ("no port can be published on ::1", Here("holm create p --base busybox -p [::1]:8080:80")),
+    ("port ADDRESS:8080/tcp", Here("holm launch p --base busybox -p 192.0.2.77:8080:80 -- true")),
+    (
+        "the address ADDRESS is in use",
+        Here(
+            "holm --root d base import b busybox; \
+          holm --root d launch a --base b --set net.address=203.0.113.9 -- sleep 1000; \
+          holm launch a --base busybox --set net.address=203.0.113.9 -- true; \
+          holm --root d rm --force a",
+        ),
+    ),
+    (
+        "cannot run nft",
+        Here(
+            "export HOLM_ROOT=$PWD/d; holm base import b busybox; PATH=/nowhere holm launch x \
+          --base b -- true; holm rm x; holm release",
+        ),
+    ),
+    ("nft refused the rules", On("a kernel without a feature of nftables")),
+    (
+        "this host lacks capabilities",
+        Here("holm create c --base busybox; setpriv --bounding-set -net_admin \"$HOLM\" start c"),
+    ),
+    (
+        "warning: the ruleset had been flushed",
+        In("net::rules::ls_and_status_restore_a_flushed_ruleset"),
+    ),
+    // Limits
+    ("memory.limit = …", In("cgroup::limits::memory_below_usage")),
+    ("out of memory", In("guest::limits::memory_kills_inside_only")),
+    ("holm ls", In("guest::limits::memory_kills_inside_only")),
+    ("N processes killed", In("guest::limits::memory_kills_inside_only")),
+    ("holm status", In("guest::limits::memory_kills_inside_only")),
+    ("holm logs", In("guest::limits::memory_kills_inside_only")),
+    ("cannot set KEY", On("a kernel that refuses what Holm has checked")),
+    // Stop and remove
+    ("guest NAME is running; stop it", Here("holm rm web")),
+    ("guest NAME is not running", Here("holm create s --base busybox; holm exec s true")),
+    (
+        "NAME: did not end in time",
+        Here(
+            "holm launch s --base busybox --net none -- sh -c 'trap \"\" TERM; touch /trap; \
+          while true; do sleep 1; done'; until holm exec s test -e /trap; do :; done; holm \
+          stop --timeout 50ms s",
+        ),
+    ),
+    (
+        "base BASE is used by guest NAME: remove",
+        Here("mkdir d; echo > d/x; holm base import u d; holm create u --base u; holm base rm u"),
+    ),
+    (
+        "base BASE is used by guest NAME, running",
+        Here(
+            "holm base import v busybox; holm launch v --base v --net none -- sleep 1000; holm \
+          set v base=busybox; holm base rm v",
+        ),
+    ),
+    ("cannot move the processes", On("a hybrid host, with a guest that forks without end")),
+    ("cgroup PATH still contains", On("a process that waits in the kernel")),
+    (
+        "the run record of guest",
+        In("monitor::unreachable::a_guest_with_an_unreadable_run_record_can_be_killed"),
+    ),
+    // Import
+    (
+        "import of base NAME: PATH: a device node",
+        Here("mkdir d; mknod d/null c 1 3; holm base import d d"),
+    ),
+    ("import of base NAME: No space", In("bases::imports::disk_full")),
+    ("import of base NAME: PATH: with it,", On("a source of millions of files")),
+    (
+        "base NAME is damaged: object",
+        Here(
+            "export HOLM_ROOT=$PWD/d; holm base import b busybox; rm d/objects/??/*; holm base ls",
+        ),
+    ),
+    (
+        "… has N bytes instead",
+        Here(
+            "export HOLM_ROOT=$PWD/d; holm base import b busybox; truncate -s 3 d/objects/??/*; \
+          holm base ls",
+        ),
+    ),
+    (
+        "base NAME is damaged: its image",
+        Here(
+            "export HOLM_ROOT=$PWD/d; holm base import b busybox; truncate -s 20480 \
+          d/bases/b/image; holm base ls",
+        ),
+    ),
+    (
+        "import of base NAME: PATH: it has the attribute",
+        Here("mkdir d; setfattr -n trusted.overlay.opaque -v y d; holm base import o d"),
+    ),
+    (
+        "import of base NAME: mmdebstrap failed",
+        Here("holm base import m debootstrap:nosuch --mirror http://127.0.0.1:9/"),
+    ),
+    (
+        "apt on this host knows no Debian mirror",
+        Here(
+            "echo \"Dir::Etc \\\"$PWD\\\";\" > apt.conf; APT_CONFIG=$PWD/apt.conf holm base \
+          import a debootstrap:trixie",
+        ),
+    ),
+    ("a base named NAME exists", Here("mkdir d; echo > d/x; holm base import busybox d")),
+    (
+        "…, line N: not a digest",
+        Here(
+            "export HOLM_ROOT=$PWD/d; holm base import b busybox; echo junk >> \
+          d/bases/b/objects; holm base ls",
+        ),
+    ),
+];
+
+/// Words that stand for what the message says there, as the page explains; nginx is a program.
+const ANY: [&str; 16] = [
+    "NAME", "DIR", "PATH", "KIND", "DISK", "ROOT", "BASE", "SOURCE", "ADDRESS", "COUNT", "PID",
+    "KEY", "VALUE", "N", "M", "nginx",
+];
+
+pub fn every_message_of_troubleshooting_is_said(sandbox: &mut Sandbox) {
+    let reader = Reader::new(sandbox);
+    sandbox.holm(&["launch", "web", "--base", "busybox", "--net", "none"]).ok();
+    let tests = crate::topics::all();
+    let mut unsaid = Vec::new();
+    let mut used = vec![false; MESSAGES.len()];
+    for message in messages() {
+        let entry = MESSAGES.iter().position(|(begin, _)| message.starts_with(begin));
+        let entry = entry.unwrap_or_else(|| panic!("where is it said? {message}"));
+        used[entry] = true;
+        match MESSAGES[entry].1 {
+            Here(script) => {
+                let outcome = reader.shell(&format!(
+                    "mkdir at-{entry}; cd at-{entry}; {{ {}\n}} 2>&1
+                    others=$(holm ls -q | grep -vx web); [ -z \"$others\" ] || \
+                    holm rm --force $others; [ ! -e d/instance ] || holm --root d release",
+                    reader.here(script)
+                ));
+                if !says(&outcome.stdout, &reader.port_here(message)) {
+                    unsaid.push(format!("{message}\n{outcome}"));
+                }
+            }
+            In(name) => assert!(tests.iter().any(|test| test.name.ends_with(name)), "{name}"),
+            On(machine) => assert!(!machine.is_empty(), "{message}"),
+        }
+    }
+    assert!(unsaid.is_empty(), "{}", unsaid.join("\n"));
+    let unused: Vec<_> = MESSAGES.iter().zip(used).filter(|(_, used)| !used).collect();
+    assert!(unused.is_empty(), "the page has no such messages: {:?}", unused[0].0.0);
+    sandbox.holm(&["rm", "--force", "web"]).ok();
+}
+
+/// The first column of the page's tables.
+fn messages() -> Vec<&'static str> {
+    let (_, page) = DOCUMENTS.iter().find(|(name, _)| *name == "troubleshooting.md").unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    rows.flat_map(|row| inline(row.split(" | ").next().unwrap_or_default())).collect()
+}
+
+/// Whether `text` has the message, whatever stands where the page leaves it open.
+fn says(text: &str, message: &str) -> bool {
+    let mut parts = vec![String::new()];
+    for word in message.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let plain = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        if ANY.contains(&plain) {
+            parts.push(String::new());
+        }
+        let open = word.ends_with('…');
+        let kept = if ANY.contains(&plain) { &word[plain.len()..] } else { word };
+        parts.last_mut().expect("one").push_str(kept.trim_end_matches('…'));
+        if open {
+            parts.push(String::new());
+        }
+    }
+    let mut rest = text;
+    parts.iter().all(|part| match rest.split_once(part.trim()) {
+        Some((_, after)) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
