@@ -35,6 +35,8 @@ pub mod exec;
 #[cfg(feature = "std")]
 pub mod in_place;
 #[cfg(feature = "std")]
+pub mod interrupt;
+#[cfg(feature = "std")]
 pub mod mount;
 #[cfg(feature = "std")]
 pub mod packet;

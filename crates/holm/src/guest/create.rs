@@ -11,7 +11,7 @@ use super::requirements::check_filesystem;
 use crate::Failed;
 use crate::config::{self, Config};
 use crate::disk::Layer;
-use crate::pool::{self, Name};
+use crate::pool::{Name, Pool};
 use crate::store;
 
 /// Creates a guest from the text of its guest.toml. It appears complete or not at all.
@@ -27,7 +27,7 @@ pub fn create(guest: &Guest<'_>, text: &str) -> Result<()> {
     pool.make_tmp()?;
     pool.clean_tmp();
     let new = pool.root().join("tmp").join(format!("new-{name}-{}", std::process::id()));
-    let made = fill(&new, text).and_then(|()| move_to(&new, &guest.dir()));
+    let made = fill(pool, &new, text).and_then(|()| move_to(&new, &guest.dir()));
     match made {
         Err(Error::Failed(Failed { source, .. }))
             if source.kind() == std::io::ErrorKind::AlreadyExists =>
@@ -50,7 +50,7 @@ pub fn create(guest: &Guest<'_>, text: &str) -> Result<()> {
     Ok(())
 }
 
-fn fill(new: &Path, text: &str) -> Result<()> {
+fn fill(pool: &Pool, new: &Path, text: &str) -> Result<()> {
     fs::DirBuilder::new()
         .mode(0o700)
         .create(new)
@@ -58,7 +58,7 @@ fn fill(new: &Path, text: &str) -> Result<()> {
         .map_err(|error| Error::io("make the directory", new, error))?;
     Layer::create_empty(new)?;
     fs::write(new.join(NEW), "").map_err(|error| Error::io("write", new, error))?;
-    pool::write(&new.join("guest.toml"), text)?;
+    pool.write(&new.join("guest.toml"), text)?;
     fs::File::open(new)
         .and_then(|directory| directory.sync_all())
         .map_err(|error| Error::io("write", new, error))

@@ -60,7 +60,7 @@ impl LockedGuest<'_> {
     /// Records how its run ended.
     pub(super) fn write_last_run(&self, last: &LastRun) -> Result<()> {
         let text = serde_json::to_string(last).unwrap_or_default();
-        Ok(pool::write(&self.dir().join("last"), &text)?)
+        Ok(self.pool().write(&self.dir().join("last"), &text)?)
     }
 
     /// Removes the end note.

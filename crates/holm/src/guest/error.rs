@@ -134,6 +134,20 @@ pub enum Error {
         /// The same for programs.
         details: Box<Details>,
     },
+    /// The start hung.
+    #[error(
+        "cannot start guest {name}: it took more than {}, and was ended: {how_far}; see whether \
+         what it names answers (a network filesystem, a disk), and start it again",
+        show_duration(*time)
+    )]
+    StartStuck {
+        /// The guest.
+        name: Name,
+        /// How long it had.
+        time: Duration,
+        /// How far it came, as a clause.
+        how_far: String,
+    },
     /// The guest did not end, or did not become ready, in time.
     #[error("guest {name} {what} within {}; {hint}", show_duration(*time))]
     Timeout {
@@ -212,6 +226,10 @@ impl Coded for Error {
             Self::RecordUnreadable { name, .. } => Details::new(Code::RunRecordUnreadable)
                 .object(name)
                 .remedy(format!("holm kill {name}")),
+            Self::StartStuck { name, how_far, .. } => Details::new(Code::Timeout)
+                .object(name)
+                .reason(how_far)
+                .remedy("see whether what it names answers, and start it again"),
             Self::Timeout { name, what, time, hint } => Details::new(Code::Timeout)
                 .object(name)
                 .reason(format!("{what} within {}", show_duration(*time)))

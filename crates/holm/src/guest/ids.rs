@@ -17,7 +17,7 @@ impl LockedGuest<'_> {
             return Ok(ids);
         }
         let ids = allocate_or_sweep(pool, || pool.allocate_persistent_ids(name, nesting))?;
-        pool::write(&dir.join("id"), &format!("{} {}\n", ids.context, ids.count))?;
+        pool.write(&dir.join("id"), &format!("{} {}\n", ids.context, ids.count))?;
         // Last, so that no other guest gets ids that this guest's file still names if this command
         // is killed here.
         if let Some(recorded) = recorded {

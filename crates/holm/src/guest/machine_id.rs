@@ -3,7 +3,6 @@ use std::fs;
 use super::error::{Error, Result};
 use super::handle::Guest;
 use crate::failed::{is_there, read_if_there};
-use crate::pool;
 use crate::system;
 
 /// A file that is in a guest's directory until its first start has succeeded.
@@ -25,7 +24,7 @@ pub(super) fn machine_id(guest: &Guest<'_>, is_persistent: bool) -> Result<(Stri
         Some(id) if id.trim().len() == 32 => Ok((id.trim().to_owned(), is_first)),
         _ => {
             let id = fresh()?;
-            pool::write(&path, &format!("{id}\n"))?;
+            guest.pool().write(&path, &format!("{id}\n"))?;
             Ok((id, is_first))
         }
     }

@@ -4,12 +4,17 @@ use super::decision::Decision;
 use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
 use super::limits::limits;
+use super::monitor_process::how_far;
 use super::reconcile::reconcile;
 use super::requirements::{check_filesystem, check_storage};
 use super::running::RunningGuest;
 use super::start::{decided, start};
 use super::stop::stop;
-use crate::{launch, net, process, rootfs};
+use crate::config::Config;
+use crate::{launch, net, process, rootfs, step};
+
+/// How long the source of a mount may take to answer.
+const ANSWER: Duration = Duration::from_secs(20);
 
 /// Stops a guest if it runs, within `timeout` or else its own, and starts it.
 ///
@@ -39,10 +44,24 @@ fn check<'a>(guest: &LockedGuest<'a>, running: &RunningGuest) -> Result<Decision
     check_filesystem(guest.pool())?;
     check_storage(guest.pool())?;
     limits(&config).check_host(guest.pool().cgroup()?.layout())?;
+    check_sources_answer(guest, &config)?;
     rootfs::check_host_sources(&config.devices, &config.mounts).map_err(launch::Error::from)?;
     process::check_console()?;
     let decision = decided(guest, config, running.record.ids)?;
     decision.check()?;
     net::check_addresses(&decision.network, &running.record.network)?;
     Ok(decision)
+}
+
+/// Looks at the sources of the guest's mounts in a child: a dead network filesystem would keep this
+/// process, and the guest locked.
+fn check_sources_answer(guest: &Guest<'_>, config: &Config) -> Result<()> {
+    if config.mounts.is_empty() {
+        return Ok(());
+    }
+    let look = || drop(rootfs::check_host_sources(&[], &config.mounts));
+    let limit = step::limit("HOLM_START_MS", ANSWER);
+    process::ends_in_child(limit, look, how_far)
+        .map_err(|error| Error::io("look at the mounts of", guest.name().as_str(), error))?
+        .map_err(|how_far| Error::StartStuck { name: guest.name().clone(), time: limit, how_far })
 }

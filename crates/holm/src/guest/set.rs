@@ -4,7 +4,7 @@ use super::handle::{Guest, LockedGuest};
 use super::limits::limits;
 use super::reconcile::reconcile;
 use crate::config::{self, Change, Effect, edit_text};
-use crate::pool::{self, Name};
+use crate::pool::Name;
 use crate::step;
 use crate::store;
 
@@ -49,7 +49,8 @@ fn replace_locked(guest: &LockedGuest<'_>, before: &str, after: &str) -> Result<
         Some(running) if limits(&old) != limits(&new) => running.cgroup.set_limits(&limits(&new)),
         _ => Ok(()),
     };
-    let written = limited.map_err(Error::from).and_then(|()| Ok(pool::write(&path, after)?));
+    let written =
+        limited.map_err(Error::from).and_then(|()| Ok(guest.pool().write(&path, after)?));
     if let (Err(_), Some(running)) = (&written, &running) {
         // A refused change must have no effect. An error of this is less telling than the first.
         let _ = running.cgroup.set_limits(&limits(&old));

@@ -1,6 +1,7 @@
 //! Files and directories of a root.
 
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
@@ -9,12 +10,11 @@ use super::name::Name;
 use crate::Failed;
 use crate::process::call_for_errors;
 
-/// Replaces a file atomically and durably: readers see the old text or the new one, also after a
-/// crash.
-pub fn write(path: &Path, text: &str) -> Result<()> {
+/// Replaces a file of a root atomically and durably: readers see the old text or the new one, also
+/// after a crash. What a killed command leaves of it is in `tmp/`, and removed by the next one.
+pub(super) fn write(root: &Path, path: &Path, text: &str) -> Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = directory.join(format!(".{file_name}.{}", std::process::id()));
+    let new = tmp_file(root, &path.file_name().unwrap_or_default().to_string_lossy())?;
     let store = || -> io::Result<()> {
         fs::write(&new, text)?;
         fs::File::open(&new)?.sync_all()?;
@@ -25,6 +25,24 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
         let _ = fs::remove_file(&new);
         Error::io("write the file", path, error)
     })
+}
+
+/// The path of a file in `tmp/`, which is made if it is missing. The file is to be moved to where
+/// it belongs.
+pub(super) fn tmp_file(root: &Path, name: &str) -> Result<PathBuf> {
+    make_tmp(root)?;
+    Ok(root.join("tmp").join(format!("file-{name}-{}", std::process::id())))
+}
+
+/// Makes `tmp/`.
+pub(super) fn make_tmp(root: &Path) -> Result<()> {
+    let tmp = root.join("tmp");
+    match fs::DirBuilder::new().mode(0o700).create(&tmp) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Error::io("make the directory", &tmp, error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Syncs a directory: names that were made, renamed or removed in it are so after a power failure

@@ -114,7 +114,7 @@ impl Pool {
             if !self.owns(guest, id)? {
                 continue;
             }
-            let (link, new) = (self.id_link(id), self.root().join("ids").join(format!(".{id}")));
+            let (link, new) = (self.id_link(id), self.tmp_file(&format!("id-{id}"))?);
             drop(fs::remove_file(&new));
             symlink(format!("../guests/{owner}"), &new)
                 .and_then(|()| fs::rename(&new, &link))

@@ -7,6 +7,7 @@ use super::files::write;
 use super::lock::Lock;
 use crate::cgroup::{self, GuestCgroup, Layout, PoolCgroup};
 use crate::failed::{is_there, link_if_there, read_if_there};
+use crate::process::Waiting;
 
 /// The root that is used if neither `--root` nor `HOLM_ROOT` is given.
 pub const DEFAULT_ROOT: &str = "/var/lib/holm";
@@ -42,7 +43,7 @@ pub fn allocate(root: &Path) -> Result<u8> {
         return Ok(number);
     }
     make_private(&instances)?;
-    let _lock = Lock::directory(&instances)?;
+    let _lock = lock(&instances)?;
     // Read again under the lock: another command may have released or changed it.
     let known = stored(root)?;
     if let Some(number) = known
@@ -65,7 +66,7 @@ pub fn allocate(root: &Path) -> Result<u8> {
         // Written only if it has changed: the first command after each boot of the host gets here,
         // and must not fail on a full disk.
         if known != Some(number) {
-            write(&root.join(NUMBER_FILE), &format!("{number}\n"))?;
+            write(root, &root.join(NUMBER_FILE), &format!("{number}\n"))?;
         }
         return Ok(number);
     }
@@ -76,7 +77,7 @@ pub fn allocate(root: &Path) -> Result<u8> {
 /// used again.
 pub(super) fn release(root: &Path, number: u8) -> Result<()> {
     let instances = Path::new(RUN).join("instances");
-    let _lock = Lock::directory(&instances)?;
+    let _lock = lock(&instances)?;
     for path in [root.join(NUMBER_FILE), instances.join(number.to_string())] {
         match fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -107,6 +108,11 @@ fn make_private(instances: &Path) -> Result<()> {
         .create(instances)
         .and_then(|()| fs::set_permissions(RUN, fs::Permissions::from_mode(0o700)))
         .map_err(|error| Error::io("make the directory", instances, error))
+}
+
+/// Locks the allocation of numbers.
+fn lock(instances: &Path) -> Result<Lock> {
+    Lock::directory(instances, Waiting { what: &"the instance numbers", say: None })
 }
 
 /// The root that holds a number.

@@ -7,6 +7,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::error::{Error, Result};
 use crate::failed::unless_gone;
+use crate::process::{Waiting, lock};
 
 /// A lock, which is released when it is dropped or the process ends.
 #[derive(Debug)]
@@ -14,13 +15,13 @@ pub struct Lock(File);
 
 impl Lock {
     /// Locks a directory.
-    pub(super) fn directory(path: &Path) -> Result<Self> {
-        Self::take(path, File::open(path), FlockOperation::LockExclusive)
+    pub(super) fn directory(path: &Path, waiting: Waiting<'_>) -> Result<Self> {
+        Self::take(path, File::open(path), FlockOperation::LockExclusive, waiting)
     }
 
     /// Locks a directory shared.
-    pub(crate) fn shared(path: &Path) -> Result<Self> {
-        Self::take(path, File::open(path), FlockOperation::LockShared)
+    pub(crate) fn shared(path: &Path, waiting: Waiting<'_>) -> Result<Self> {
+        Self::take(path, File::open(path), FlockOperation::LockShared, waiting)
     }
 
     /// Makes a shared lock exclusive. Returns whether that was possible, which it is not while
@@ -34,10 +35,10 @@ impl Lock {
     }
 
     /// Locks a file, creating it if necessary.
-    pub(super) fn file(path: &Path) -> Result<Self> {
+    pub(super) fn file(path: &Path, waiting: Waiting<'_>) -> Result<Self> {
         let options =
             OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).clone();
-        Self::take(path, options.open(path), FlockOperation::LockExclusive)
+        Self::take(path, options.open(path), FlockOperation::LockExclusive, waiting)
     }
 
     /// Locks a directory unless another process has it locked.
@@ -60,15 +61,15 @@ impl Lock {
         Ok(there.is_some_and(|there| identity(&there) == identity(&locked)))
     }
 
-    fn take(path: &Path, file: std::io::Result<File>, how: FlockOperation) -> Result<Self> {
+    fn take(
+        path: &Path,
+        file: std::io::Result<File>,
+        how: FlockOperation,
+        waiting: Waiting<'_>,
+    ) -> Result<Self> {
         let file = file.map_err(|error| Error::io("open", path, error))?;
-        loop {
-            match flock(&file, how) {
-                Ok(()) => return Ok(Self(file)),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(Error::io("lock", path, errno.into())),
-            }
-        }
+        lock(&file, how, waiting).map_err(|error| Error::io("lock", path, error))?;
+        Ok(Self(file))
     }
 }
 

@@ -8,7 +8,7 @@
 //!   guests/NAME/                  guest.toml, id, disk/{upper,work}, log, last
 //!   ids/C                         context id C is taken; a symbolic link to ../guests/NAME
 //!   lock/WHAT                     locks that concern the whole root
-//!   tmp/                          guests that are being created or removed
+//!   tmp/                          guests that are being created or removed, files being written
 //!   stage/{image,objects,disk,root}  mountpoints, used in private mount namespaces only
 //! /run/holm/
 //!   instances/N                   symbolic link to the root that has instance number N
@@ -26,7 +26,6 @@ mod root;
 mod tmp;
 
 pub use error::{Error, Result};
-pub use files::write;
 pub(crate) use files::{remove_tree, sync};
 pub use instance::{DEFAULT_ROOT, MAX_INSTANCE};
 pub use lock::Lock;

@@ -10,6 +10,7 @@ use super::instance::{self, DEFAULT_ROOT};
 use super::lock::Lock;
 use super::root::Pool;
 use crate::failed::{is_directory, unless_gone};
+use crate::process::Waiting;
 
 /// What a directory must have to be a Holm root.
 const MARK: &str = "bases";
@@ -67,7 +68,7 @@ impl Pool {
     pub fn look(root: &Path) -> Result<Option<Self>> {
         let Some(root) = existing(root)? else { return Ok(None) };
         if instance::stored(&root)?.is_none() {
-            let lock = Lock::shared(&root)?;
+            let lock = shared(&root)?;
             return Ok(Some(Self::new(root, instance::NONE, lock)));
         }
         numbered(&root).map(Some)
@@ -77,9 +78,15 @@ impl Pool {
 /// Opens the root, and gives it an instance number if it has none.
 fn numbered(root: &Path) -> Result<Pool> {
     // Before the number is allocated, so that no `release` takes it away.
-    let lock = Lock::shared(root)?;
+    let lock = shared(root)?;
     let instance = instance::allocate(root)?;
     Ok(Pool::new(root.to_owned(), instance, lock))
+}
+
+/// Locks the root shared, which waits only for a `release`.
+fn shared(root: &Path) -> Result<Lock> {
+    let what = format_args!("the Holm root {}", root.display());
+    Lock::shared(root, Waiting { what: &what, say: None })
 }
 
 /// The real path of the root. `None` if nobody has made one yet, which is no error where that is to

@@ -1,14 +1,16 @@
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::error::{Error, Result};
-use super::files::names_in;
+use super::files::{names_in, write};
 use super::instance::{self, RUN};
 use super::lock::Lock;
 use super::name::Name;
 use crate::Failed;
 use crate::cgroup::{self, Layout, PoolCgroup};
+use crate::process::Waiting;
 
 /// An opened Holm root.
 #[derive(Debug, Clone)]
@@ -36,7 +38,7 @@ impl Pool {
     }
 
     /// Sets a function that is called with a sentence for everything that a command repairs in
-    /// passing.
+    /// passing, and for what it waits for.
     #[must_use]
     pub fn on_repair(self, report: fn(&str)) -> Self {
         let pool = Self { on_repair: Some(report), ..self };
@@ -73,6 +75,11 @@ impl Pool {
             }
             _ => instance::release(&self.root, self.instance),
         }
+    }
+
+    /// Replaces a file of this root atomically and durably.
+    pub(crate) fn write(&self, path: &Path, text: &str) -> Result<()> {
+        write(&self.root, path, text)
     }
 
     /// The root's directory.
@@ -141,8 +148,9 @@ impl Pool {
     /// Locks a guest. Waits while another process has it locked.
     pub fn lock_guest(&self, guest: &Name) -> Result<Lock> {
         let dir = self.guest_dir(guest);
+        let what = format_args!("guest {guest}");
         loop {
-            match Lock::directory(&dir) {
+            match Lock::directory(&dir, self.waiting(&what)) {
                 Ok(lock) if !lock.is_of(&dir)? => {}
                 Err(Error::Failed(Failed { source, .. }))
                     if source.kind() == std::io::ErrorKind::NotFound =>
@@ -172,6 +180,12 @@ impl Pool {
 
     /// Takes one of the locks that concern the whole root. Waits while another process has it.
     pub fn lock(&self, what: &str) -> Result<Lock> {
-        Lock::file(&self.root.join("lock").join(what))
+        let lock = format_args!("`{what}` of the Holm root {}", self.root.display());
+        Lock::file(&self.root.join("lock").join(what), self.waiting(&lock))
+    }
+
+    /// What a command says that waits for a lock.
+    pub(crate) fn waiting<'a>(&self, what: &'a dyn Display) -> Waiting<'a> {
+        Waiting { what, say: self.on_repair }
     }
 }

@@ -1,10 +1,16 @@
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use holm_sys::process::{CloneResult, clone, exit_now};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{WaitId, WaitIdOptions, waitid};
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+
+use super::identity::ended_within;
+
+/// How long a killed process may take to end.
+pub const KILLED: Duration = Duration::from_secs(5);
 
 /// Runs `work` in a child, in the new `namespaces` and, if given, in the cgroup, so that what it
 /// changes ends with it; returns what `work` returns.
@@ -36,6 +42,31 @@ pub fn run_in_child(
                 (_, Some(text)) => Err(text.to_owned()),
                 _ => Err("the child was killed".to_owned()),
             }
+        }
+    }
+}
+
+/// Does `work` in a child, and returns whether it came to its end within `limit`; if not, what
+/// `look` returns, which is given the child's process id. The child is killed then.
+pub fn ends_in_child(
+    limit: Duration,
+    work: impl FnOnce(),
+    look: impl FnOnce(i32) -> String,
+) -> io::Result<Result<(), String>> {
+    match clone(0, None)? {
+        CloneResult::Child(_) => {
+            work();
+            exit_now(0)
+        }
+        CloneResult::Parent { pid, pidfd } => {
+            let ended = ended_within(&pidfd, limit).unwrap_or(false);
+            let how = if ended { Ok(()) } else { Err(look(pid)) };
+            let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+            // What even this does not end is the host's init's to reap.
+            if ended_within(&pidfd, KILLED).unwrap_or(false) {
+                let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+            }
+            Ok(how)
         }
     }
 }

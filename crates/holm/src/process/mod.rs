@@ -11,6 +11,7 @@ mod command_line;
 mod console;
 mod credentials;
 mod error;
+mod flock;
 mod identity;
 mod message;
 mod namespaces;
@@ -21,13 +22,14 @@ pub(crate) mod rlimits;
 mod scheduling;
 
 pub(crate) use channel::{ChildEnd, ParentEnd, channel, end_child};
-pub(crate) use child::run_in_child;
+pub(crate) use child::{KILLED, ends_in_child, run_in_child};
 pub(crate) use clocks::{TimeNamespace, reset_clocks};
 pub(crate) use command_line::hide_values;
 pub(crate) use console::open_console;
 pub(crate) use credentials::GuestRoot;
 pub use error::Error;
 pub(crate) use error::exec_reason;
+pub(crate) use flock::{Waiting, lock};
 pub(crate) use identity::{ended_within, inode, own_pid};
 pub(crate) use message::Step;
 pub(crate) use namespaces::{

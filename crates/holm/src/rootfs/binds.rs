@@ -9,6 +9,7 @@ use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use super::fsmount::set_flags;
 use super::{Error, Point, Result};
 use crate::config::BindMount;
+use crate::step;
 
 /// A detached, idmapped mount of a host directory or file: root's files are guest root's. The
 /// flags of the host's mount (ro, noexec) stay.
@@ -38,6 +39,9 @@ pub fn make(
 /// The source of a bind mount, and what kind of mount point it needs.
 pub fn find(bind: &BindMount) -> Result<(OwnedFd, Point)> {
     let refuse = |reason: String| Error::Source { path: bind.source.clone(), reason };
+    let shown = bind.source.to_string_lossy();
+    // A dead network filesystem never answers.
+    let _at = step::at(&shown);
     let source = open_source(&bind.source).map_err(|errno| refuse(explain(errno)))?;
     let stat = rustix::fs::fstat(&source).map_err(|errno| refuse(errno.to_string()))?;
     match FileType::from_raw_mode(stat.st_mode) {

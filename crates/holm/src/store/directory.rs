@@ -8,6 +8,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 
 use super::error::Error;
 use crate::pool::Pool;
+use crate::process;
 
 /// The directory of all bases.
 pub(super) fn bases(pool: &Pool) -> PathBuf {
@@ -29,11 +30,27 @@ pub(super) fn unused(dir: &Path, prefix: &str) -> Result<PathBuf, Error> {
     unreachable!("a directory has fewer than 2^32 entries")
 }
 
-/// Opens the directory `dir` and locks it until the descriptor is closed.
-pub(super) fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error> {
+/// Opens the directory of bases and locks it until the descriptor is closed.
+pub(super) fn lock_all(pool: &Pool) -> Result<File, Error> {
+    let dir = bases(pool);
+    let file = opened(&dir)?;
+    process::lock(&file, FlockOperation::LockExclusive, pool.waiting(&"the bases"))
+        .map_err(Error::io("lock", &dir))?;
+    Ok(file)
+}
+
+/// Opens the directory `dir` and locks it until the descriptor is closed; an error if another
+/// command has it locked.
+pub(super) fn lock(dir: &Path) -> Result<File, Error> {
+    let file = opened(dir)?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|e| Error::io("lock", dir)(e.into()))?;
+    Ok(file)
+}
+
+fn opened(dir: &Path) -> Result<File, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let fd = open(dir, flags, Mode::empty()).map_err(|e| Error::io("open", dir)(e.into()))?;
-    flock(&fd, operation).map_err(|e| Error::io("lock", dir)(e.into()))?;
     Ok(fd.into())
 }
 

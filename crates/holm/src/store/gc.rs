@@ -10,8 +10,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
-
 use super::error::Error;
 use super::{directory, objects};
 use crate::Failed;
@@ -52,7 +50,7 @@ pub(super) fn collect(pool: &Pool) -> Result<(), Error> {
         return Ok(());
     }
     step::done("gc-due");
-    let _lock = match directory::lock(&dir, FlockOperation::NonBlockingLockExclusive) {
+    let _lock = match directory::lock(&dir) {
         Ok(lock) => lock,
         Err(Error::Failed(Failed { source, .. })) if source.kind() == io::ErrorKind::WouldBlock => {
             return Ok(());

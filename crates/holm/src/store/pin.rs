@@ -15,8 +15,9 @@ pub struct Pin {
 /// one, must have its base pinned meanwhile.
 pub fn pin(pool: &Pool, name: &Name) -> Result<(Base, Pin), Error> {
     let dir = pool.base_dir(name);
+    let what = format_args!("base {name}");
     loop {
-        let lock = match Lock::shared(&dir) {
+        let lock = match Lock::shared(&dir, pool.waiting(&what)) {
             Ok(lock) => lock,
             // If the base does not exist, `load` has the better error.
             Err(error) => return load(pool, name).and(Err(error.into())),
@@ -31,5 +32,5 @@ pub fn pin(pool: &Pool, name: &Name) -> Result<(Base, Pin), Error> {
 /// Pins all bases, while a guest is renamed: [`remove`](super::remove) could otherwise miss its
 /// guest.toml.
 pub fn pin_all(pool: &Pool) -> Result<Pin, Error> {
-    Ok(Pin { _lock: Lock::shared(&directory::bases(pool))? })
+    Ok(Pin { _lock: Lock::shared(&directory::bases(pool), pool.waiting(&"the bases"))? })
 }

@@ -2,8 +2,6 @@
 
 use std::io;
 
-use rustix::fs::FlockOperation;
-
 use super::base::load;
 use super::error::Error;
 use super::staging::{clean, retire};
@@ -23,12 +21,12 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
         other => drop(other?),
     }
     let bases = directory::bases(pool);
-    let all = directory::lock(&bases, FlockOperation::LockExclusive)?;
+    let all = directory::lock_all(pool)?;
     let dir = pool.base_dir(name);
     let in_use = |users: String, remedy: &str| {
         Err(Error::InUse { name: name.clone(), users, remedy: remedy.to_owned() })
     };
-    let alone = match directory::lock(&dir, FlockOperation::NonBlockingLockExclusive) {
+    let alone = match directory::lock(&dir) {
         Ok(lock) => lock,
         Err(Error::Failed(Failed { source, .. })) if source.kind() == io::ErrorKind::WouldBlock => {
             return in_use(

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, RenameFlags, mkdirat, renameat_with};
+use rustix::fs::{Mode, RenameFlags, mkdirat, renameat_with};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use super::error::Error;
@@ -31,11 +31,11 @@ impl Staging {
     pub fn new(pool: &Pool) -> Result<Self, Error> {
         let bases = directory::bases(pool);
         // Until the new directory is locked itself, `clean` could take it for a stale one.
-        let _all = directory::lock(&bases, FlockOperation::LockExclusive)?;
+        let _all = directory::lock_all(pool)?;
         let dir = directory::unused(&bases, NEW)?;
         mkdirat(rustix::fs::CWD, &dir, Mode::from_raw_mode(0o700))
             .map_err(|e| Error::io("create", &dir)(e.into()))?;
-        let lock = directory::lock(&dir, FlockOperation::NonBlockingLockExclusive)?;
+        let lock = directory::lock(&dir)?;
         Ok(Self { dir, lock, bases })
     }
 
@@ -83,7 +83,7 @@ impl Drop for Staging {
 /// is cheap if there is nothing to do.
 pub(super) fn clean(pool: &Pool) -> Result<(), Error> {
     let bases = directory::bases(pool);
-    let all = directory::lock(&bases, FlockOperation::LockExclusive)?;
+    let all = directory::lock_all(pool)?;
     let mut found = false;
     for entry in fs::read_dir(&bases).map_err(Error::io("read", &bases))? {
         let entry = entry.map_err(Error::io("read", &bases))?;
@@ -92,7 +92,7 @@ pub(super) fn clean(pool: &Pool) -> Result<(), Error> {
         if !name.starts_with(NEW) && !name.starts_with(OLD) {
             continue;
         }
-        if directory::lock(&entry.path(), FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if directory::lock(&entry.path()).is_ok() {
             found = true;
             remove_tree(&entry.path())?;
         }

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -22,6 +22,7 @@ pub const TESTS: &[Test] = &[
     test!(a_release_build_injects_no_faults).bases(&["busybox"]),
     test!(a_stop_that_was_killed_lapses).bases(&["busybox"]),
     test!(ids_of_another_guest_are_not_released).bases(&["busybox"]),
+    test!(a_half_written_file_is_removed).bases(&["busybox"]),
 ];
 
 /// The steps that `holm start` itself takes.
@@ -283,5 +284,36 @@ fn ids_of_another_guest_are_not_released(sandbox: &mut Sandbox) {
     std::fs::remove_file(&link).and_then(|()| symlink("../guests/before", &link)).expect("a link");
     sandbox.holm(&["rm", "--force", "other"]).ok();
     assert!(link.is_symlink());
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// Commands are killed between the writing of a file and its move to where it belongs.
+fn a_half_written_file_is_removed(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    let files = |sandbox: &Sandbox| {
+        let mut names = Vec::new();
+        for directory in ["", "guests/box", "ids", "tmp"] {
+            let entries = std::fs::read_dir(sandbox.root().join(directory)).expect("there");
+            names.extend(entries.flatten().map(|entry| entry.path()));
+        }
+        names.sort();
+        names
+    };
+    sandbox.holm(&["ls"]).ok();
+    let before = files(sandbox);
+    for args in [&["set", "box", "memory.limit=64M"][..], &["rename", "box", "other"]] {
+        let holm = sandbox.command();
+        let mut command = Command::new("strace");
+        command.args(["-f", "-q", "-o", "/dev/null", "-e", "trace=rename"]);
+        command.args(["-e", "inject=rename:signal=KILL", "--"]).arg(holm.get_program());
+        command.args(args).env("HOLM_ROOT", sandbox.root());
+        let killed = sandbox.run(&mut command);
+        assert!(!killed.status.success(), "{killed}");
+        if sandbox.root().join("guests/other").exists() {
+            sandbox.holm(&["rename", "other", "box"]).ok();
+        }
+        sandbox.holm(&["ls"]).ok();
+        assert_eq!(files(sandbox), before, "{args:?}");
+    }
     sandbox.holm(&["rm", "box"]).ok();
 }

@@ -9,6 +9,7 @@ mod restarts;
 mod room;
 mod settings;
 mod upgrade;
+mod waits;
 
 use crate::test::Test;
 
@@ -23,6 +24,7 @@ pub fn tests() -> Vec<Test> {
         killed::TESTS,
         power::TESTS,
         looks::TESTS,
+        waits::TESTS,
     ]
     .concat()
 }

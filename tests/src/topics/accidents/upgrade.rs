@@ -4,13 +4,16 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::guest::{exec, idle, pid, status};
+use crate::guest::{exec, idle, launch_idle, pid, status};
 use crate::process::{Stopped, is_stopped};
 use crate::sandbox::Sandbox;
 use crate::source::program;
 use crate::test::{Test, test};
 
-pub const TESTS: &[Test] = &[test!(during_a_start).bases(&["busybox"])];
+pub const TESTS: &[Test] = &[
+    test!(during_a_start).bases(&["busybox"]),
+    test!(an_old_init_goes_with_its_last_guest).bases(&["busybox"]),
+];
 
 /// The monitor executes the program that is at the path of the `holm` that started the guest by
 /// then: the new one, which is told from the old by the calls that it writes down.
@@ -46,4 +49,28 @@ fn during_a_start(sandbox: &mut Sandbox) {
     let calls = std::fs::read_to_string(calls).expect("the new program was executed");
     assert!(calls.starts_with("monitor-ended"), "{calls}");
     sandbox.holm(&["rm", "--force", "box"]).ok();
+}
+
+/// What guests run of an older version is kept, and nothing else.
+fn an_old_init_goes_with_its_last_guest(sandbox: &mut Sandbox) {
+    let inits = |sandbox: &Sandbox| {
+        let entries = std::fs::read_dir(sandbox.root()).expect("the root");
+        let names = entries.flatten().map(|entry| entry.file_name().into_string().expect("text"));
+        let mut inits: Vec<String> = names.filter(|name| name.starts_with("init-")).collect();
+        inits.sort();
+        inits
+    };
+    launch_idle(sandbox, "box", &[]);
+    let current = inits(sandbox).pop().expect("the guest's init");
+    let root = sandbox.root().to_owned();
+    // As if other versions of Holm had written them: the guest runs the first, none the second.
+    std::fs::rename(root.join(&current), root.join("init-0")).expect("ours");
+    std::fs::write(root.join("init-1"), "old").expect("ours");
+    launch_idle(sandbox, "new", &[]);
+    assert_eq!(inits(sandbox), ["init-0", &current]);
+    sandbox.holm(&["rm", "--force", "box", "new"]).ok();
+    std::fs::remove_file(root.join(&current)).expect("ours");
+    launch_idle(sandbox, "new", &[]);
+    assert_eq!(inits(sandbox), [&*current]);
+    sandbox.holm(&["rm", "--force", "new"]).ok();
 }

@@ -15,6 +15,7 @@ mod sweep;
 const START_MAX: u64 = 10;
 
 pub(super) use clean_up::{clean_up_with, remove_unrecorded};
+pub(super) use monitor_title::is_monitor;
 pub use repair::ensure_monitor;
 pub(super) use repair::reconcile;
 pub(super) use ruleset::restore_ruleset;

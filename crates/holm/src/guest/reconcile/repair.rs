@@ -1,5 +1,4 @@
 use holm_proto::path::MONITOR_SOCKET;
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::super::error::{Error, Result};
@@ -9,6 +8,7 @@ use super::adopt::adopt;
 use super::clean_up::{clean_up, remove_unrecorded};
 use super::monitor_title::is_monitor;
 use crate::failed::is_there;
+use crate::process::{KILLED, ended_within};
 use crate::record::RunRecord;
 
 /// Finds out whether a guest runs, gives it a new monitor if its own has died, and cleans up if it
@@ -60,7 +60,6 @@ fn kill_unreachable_monitor(guest: &Guest<'_>, record: &RunRecord) -> Result<boo
         return Ok(false);
     }
     let _ = pidfd_send_signal(&process, Signal::KILL);
-    let mut fds = [PollFd::new(&process, PollFlags::IN)];
-    let _ = poll(&mut fds, None);
+    ended_within(&process, KILLED)?;
     Ok(true)
 }

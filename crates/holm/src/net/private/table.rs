@@ -1,11 +1,10 @@
 //! Loading an instance's nftables table, which is needed once per boot, and deleting it.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use super::elements::{INET, LIST_TABLE, add, wanted};
@@ -14,7 +13,8 @@ use crate::net::dns::Resolver;
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, Socket, find};
 use crate::net::request::Request;
-use crate::process::call_for_errors;
+use crate::process::{self, Waiting, call_for_errors};
+use crate::step;
 
 /// Whether the instance's table exists and has this digest.
 fn is_current(netfilter: &Socket, instance: u8, digest: &str) -> Result<bool, Error> {
@@ -96,12 +96,14 @@ fn lock(instance: u8) -> Result<File, Error> {
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| File::create(&path))
         .and_then(|file| {
-            flock(&file, FlockOperation::LockExclusive).map(|()| file).map_err(io::Error::from)
+            let waiting = Waiting { what: &"the nftables ruleset", say: None };
+            process::lock(&file, FlockOperation::LockExclusive, waiting).map(|()| file)
         })
         .map_err(|source| Error::Lock { path, source })
 }
 
 fn run(table: &str, script: &str) -> Result<(), Error> {
+    let _at = step::at("nft");
     let called = call_for_errors(Command::new("nft").args(["-f", "-"]), script);
     let nft = called.map_err(Error::NftMissing)?;
     if nft.status.success() {

@@ -1,0 +1,176 @@
+//! No command waits without end, or without a word, for something that another one has.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::command::Outcome;
+use crate::guest::{IDLE, exec, idle, launch_idle, pid, remove, status};
+use crate::process::Stopped;
+use crate::sandbox::{Sandbox, skip};
+use crate::test::{Test, test};
+use crate::traces::changes_nothing;
+
+pub const TESTS: &[Test] = &[
+    test!(a_start_that_hangs_is_ended).bases(&["busybox"]),
+    test!(a_start_with_a_dead_source_is_ended).bases(&["busybox"]),
+    test!(a_restart_with_a_dead_source_stops_nothing).bases(&["busybox"]),
+    test!(a_command_says_which_one_it_waits_for).bases(&["busybox"]),
+    test!(a_lock_is_not_waited_for_without_end).bases(&["busybox"]),
+];
+
+/// What a dead network filesystem is to a process: each look into it waits for ever. A FUSE
+/// filesystem whose server answers nothing.
+struct Dead {
+    server: Child,
+    at: PathBuf,
+}
+
+impl Dead {
+    fn new(sandbox: &Sandbox) -> Self {
+        let at = sandbox.root().join("dead");
+        std::fs::create_dir_all(&at).expect("a directory");
+        let script = "exec 3<>/dev/fuse && mount -i -t fuse -o \
+                      fd=3,rootmode=40000,user_id=0,group_id=0,allow_other dead \"$0\" && exec sleep 100000";
+        let mut server = Command::new("sh");
+        let server = server.args(["-c", script]).arg(&at).stderr(Stdio::null());
+        let mut server = server.spawn().expect("sh");
+        let mounted = sandbox.poll_until_limit(|| {
+            let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+            let at = format!(" {} ", at.display());
+            let ended = server.try_wait().expect("our child").is_some();
+            (ended || mounts.contains(&at)).then_some(!ended)
+        });
+        if mounted != Some(true) {
+            skip("this kernel has no FUSE");
+        }
+        Self { server, at }
+    }
+
+    /// Something in it.
+    fn source(&self) -> String {
+        self.at.join("data").display().to_string()
+    }
+}
+
+impl Drop for Dead {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        let _ = Command::new("umount").arg("--").arg(&self.at).output();
+        let _ = std::fs::remove_dir(&self.at);
+    }
+}
+
+/// Runs `holm ARGS...`, with a time limit of a second in place of minutes.
+fn hurried(sandbox: &Sandbox, limit: &str, args: &[&str]) -> Outcome {
+    sandbox.run(sandbox.command_with_fault(limit, "1000").args(args))
+}
+
+fn a_start_that_hangs_is_ended(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    changes_nothing(sandbox, |sandbox| {
+        for step in ["id-maps", "files"] {
+            let mut command = sandbox.command_with_fault("HOLM_STOP_AT", step);
+            let start = sandbox.run(command.env("HOLM_START_MS", "1000").args(["start", "box"]));
+            start.refused(&["guest box", "took more than 1s", &format!("step `{step}`")]);
+        }
+    });
+    sandbox.holm(&["start", "box"]).ok();
+    remove(sandbox, "box");
+}
+
+fn a_start_with_a_dead_source_is_ended(sandbox: &mut Sandbox) {
+    let dead = Dead::new(sandbox);
+    let source = dead.source();
+    let mounts = format!("mounts=[\"{source}:/mnt\"]");
+    sandbox.holm(&[&["create", "box", "--set", &mounts][..], &IDLE].concat()).ok();
+    changes_nothing(sandbox, |sandbox| {
+        let start = hurried(sandbox, "HOLM_START_MS", &["start", "box"]);
+        start.refused(&["guest box", "took more than 1s", &source, "after the step `sys`"]);
+    });
+    sandbox.holm(&["set", "box", "mounts=[]"]).ok();
+    sandbox.holm(&["start", "box"]).ok();
+    remove(sandbox, "box");
+}
+
+fn a_restart_with_a_dead_source_stops_nothing(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    let init = pid(&status(sandbox, "box"), "init_pid");
+    let dead = Dead::new(sandbox);
+    let source = dead.source();
+    // By hand: `set` would look at the source itself.
+    let settings = sandbox.root().join("guests/box/guest.toml");
+    let text = std::fs::read_to_string(&settings).expect("its settings");
+    std::fs::write(&settings, format!("mounts = [\"{source}:/mnt\"]\n{text}")).expect("ours");
+    let restart = hurried(sandbox, "HOLM_START_MS", &["restart", "box"]);
+    restart.refused(&["guest box", "runs on", &source]);
+    assert_eq!(pid(&status(sandbox, "box"), "init_pid"), init);
+    exec(sandbox, "box", "true").ok();
+    remove(sandbox, "box");
+}
+
+fn a_command_says_which_one_it_waits_for(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    let mut start = Stopped::new(sandbox, &["start", "box"], "files");
+    let mut set = sandbox.command();
+    let mut set = set
+        .args(["set", "box", "memory.limit=64M"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("holm runs");
+    let said = sandbox.wait_for("what it waits for", || {
+        use std::io::{BufRead, BufReader};
+        let mut line = String::new();
+        BufReader::new(set.stderr.take()?).read_line(&mut line).ok()?;
+        Some(line)
+    });
+    for part in ["waiting for guest box", "process ", "start box`) has locked"] {
+        assert!(said.contains(part), "{said}");
+    }
+    let (started, _) = start.resume(sandbox);
+    let set = sandbox.wait_for("it has the lock", || set.try_wait().expect("our child"));
+    assert!(started.success() && set.success());
+    remove(sandbox, "box");
+}
+
+fn a_lock_is_not_waited_for_without_end(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    let root = sandbox.root().to_owned();
+    for (locked, args) in [
+        (root.join("guests/box"), &["start", "box"][..]),
+        // As `release` has it.
+        (root.clone(), &["ls"]),
+        (root.join("bases/busybox"), &["create", "other", "--base", "busybox"]),
+        (root.join("bases"), &["rename", "box", "other"]),
+    ] {
+        let _holder = Holder::new(sandbox, &locked);
+        let outcome = hurried(sandbox, "HOLM_LOCK_MS", args);
+        outcome.refused(&["lock", "process ", "sleep 100000", "has had it locked for 1 s"]);
+    }
+    sandbox.holm(&["start", "box"]).ok();
+    remove(sandbox, "box");
+}
+
+/// A program that has something locked until this is dropped.
+struct Holder(Child);
+
+impl Holder {
+    fn new(sandbox: &Sandbox, path: &Path) -> Self {
+        let mut command = Command::new("flock");
+        let command = command.args(["--no-fork"]).arg(path).args(["sleep", "100000"]);
+        let child = command.spawn().expect("flock");
+        sandbox.wait_for("it has the lock", || {
+            let name = std::fs::read_to_string(format!("/proc/{}/comm", child.id())).ok()?;
+            (name.trim() == "sleep").then_some(())
+        });
+        Self(child)
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
