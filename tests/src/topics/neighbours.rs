@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::guest::{exec, launch_idle, pid, remove, status};
 use crate::options::Lane;
+use crate::process::Stopped;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -98,7 +99,14 @@ fn terminals(sandbox: &mut Sandbox) {
     restart.refused(&["runs on", "kernel.pty.max"]);
     assert_eq!(command.ok().stdout, "works\n");
     assert_eq!(pid(&after, "init_pid"), pid(&before, "init_pid"));
-    sandbox.holm(&["restart", "neighbour"]).ok();
+    // The one that the restart needs is held until it is started.
+    let mut restart = Stopped::new(sandbox, &["restart", "neighbour"], "stopped");
+    let taker = Taker::start(sandbox, "terminals");
+    let restarted = restart.resume(sandbox);
+    taker.end();
+    assert!(restarted.0.success(), "{restarted:?}");
+    let again = status(sandbox, "neighbour");
+    assert_ne!(pid(&again, "init_pid"), pid(&before, "init_pid"));
     remove_both(sandbox);
 }
 

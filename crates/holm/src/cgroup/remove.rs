@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::guest::{GUEST, GuestCgroup};
 use super::{Error, Result, walk};
+use crate::step;
 
 /// How long killed processes may take to end.
 const END: Duration = Duration::from_secs(2);
@@ -29,6 +30,7 @@ impl GuestCgroup {
                     walk::remove_empty(root, &self.path)?;
                 }
             }
+            step::done("cleanup-cgroup-v1");
             match unlinkat(&root, &*self.path, AtFlags::REMOVEDIR) {
                 Ok(()) | Err(Errno::NOENT) => return Ok(()),
                 // Another command that looked at the guest has made the inner one again.

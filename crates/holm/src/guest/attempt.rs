@@ -13,7 +13,7 @@ use crate::config::Arch;
 use crate::failed::in_one_line;
 use crate::launch::{self, Assembled, Assembly, FilterLoader, Running, Spec, Stdio};
 use crate::net;
-use crate::process::{self, own_pid};
+use crate::process::{self, HeldConsole, own_pid};
 use crate::rootfs::{Layers, Sources};
 use crate::step;
 
@@ -22,6 +22,8 @@ use crate::step;
 pub struct Attempt<'a> {
     pub decision: Decision<'a>,
     pub cgroup: GuestCgroup,
+    /// A terminal that is held for its console.
+    pub held: Option<HeldConsole>,
 }
 
 impl<'a> Attempt<'a> {
@@ -33,7 +35,7 @@ impl<'a> Attempt<'a> {
         let limits = limits(&decision.config);
         let pool = guest.pool().cgroup()?;
         let cgroup = GuestCgroup::create(pool, guest.name().as_str(), &limits, owner)?;
-        let attempt = Self { decision, cgroup };
+        let attempt = Self { decision, cgroup, held: None };
         step::done("cgroup");
         attempt.record(0, own_pid())?;
         step::done("record");
@@ -97,7 +99,15 @@ impl<'a> Attempt<'a> {
         let rlimits = decision.rlimits();
         let cgroup = &self.cgroup;
         let (rlimits, record) = (&rlimits, &record);
-        Ok(launch::spawn(&Spec { assembly, cgroup, rlimits, init, filter, record })?)
+        Ok(launch::spawn(&Spec {
+            assembly,
+            cgroup,
+            rlimits,
+            init,
+            filter,
+            record,
+            held: self.held.as_ref(),
+        })?)
     }
 
     /// Releases init.

@@ -123,10 +123,11 @@ const LONGEST: Duration = Duration::from_mins(3);
 /// its process id.
 ///
 /// `work` runs in the child and returns only if it fails. It must call its argument
-/// just before it becomes the monitor.
+/// just before it becomes the monitor. `cloned` is called here once the child is there.
 pub(super) fn spawn_monitor(
     guest: &Guest<'_>,
     work: impl FnOnce(&dyn Fn()) -> Result<Infallible>,
+    cloned: impl FnOnce(),
 ) -> Result<i32> {
     let (read, write) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::io("make", "a pipe", errno))?;
@@ -142,6 +143,7 @@ pub(super) fn spawn_monitor(
         exit_now(1);
     };
     drop(write);
+    cloned();
     let message = report(guest, pid, &pidfd, read)?;
     if message == DONE {
         return Ok(pid);

@@ -4,17 +4,13 @@ use super::decision::Decision;
 use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
 use super::limits::limits;
-use super::monitor_process::how_far;
 use super::reconcile::reconcile;
-use super::requirements::{check_filesystem, check_storage};
+use super::requirements::{check_filesystem, check_mounts_answer, check_storage};
 use super::running::RunningGuest;
-use super::start::{decided, start};
+use super::start::{decided, start, start_again};
 use super::stop::stop;
-use crate::config::Config;
-use crate::{launch, net, process, rootfs, step};
-
-/// How long the source of a mount may take to answer.
-const ANSWER: Duration = Duration::from_secs(20);
+use crate::process::HeldConsole;
+use crate::{launch, net, rootfs, step};
 
 /// Stops a guest if it runs, within `timeout` or else its own, and starts it.
 ///
@@ -26,42 +22,36 @@ pub fn restart(guest: &Guest<'_>, timeout: Option<Duration>) -> Result<()> {
         drop(locked);
         return start(guest);
     };
-    let decision = check(&locked, &running).map_err(|source| Error::RestartRefused {
+    let (decision, held) = check(&locked, &running).map_err(|source| Error::RestartRefused {
         name: guest.name().clone(),
         source: Box::new(source),
     })?;
     drop(locked);
     match stop(guest, timeout.unwrap_or(decision.config.stop.timeout)) {
         // Until here the decision has kept its base from being removed.
-        Ok(_) | Err(Error::NotRunning(_)) => start(guest),
+        Ok(_) | Err(Error::NotRunning(_)) => {
+            step::done("stopped");
+            start_again(guest, held)
+        }
         Err(error) => Err(error),
     }
 }
 
-/// Looks whether a running guest could be started as it is set now.
-fn check<'a>(guest: &LockedGuest<'a>, running: &RunningGuest) -> Result<Decision<'a>> {
+/// Looks whether a running guest could be started as it is set now; returns what other guests could
+/// take meanwhile.
+fn check<'a>(
+    guest: &LockedGuest<'a>,
+    running: &RunningGuest,
+) -> Result<(Decision<'a>, Option<HeldConsole>)> {
     let (_, config) = guest.config()?;
     check_filesystem(guest.pool())?;
     check_storage(guest.pool())?;
     limits(&config).check_host(guest.pool().cgroup()?.layout())?;
-    check_sources_answer(guest, &config)?;
+    check_mounts_answer(guest, &config)?;
     rootfs::check_host_sources(&config.devices, &config.mounts).map_err(launch::Error::from)?;
-    process::check_console()?;
+    let held = HeldConsole::new()?;
     let decision = decided(guest, config, running.record.ids)?;
     decision.check()?;
     net::check_addresses(&decision.network, &running.record.network)?;
-    Ok(decision)
-}
-
-/// Looks at the sources of the guest's mounts in a child: a dead network filesystem would keep this
-/// process, and the guest locked.
-fn check_sources_answer(guest: &Guest<'_>, config: &Config) -> Result<()> {
-    if config.mounts.is_empty() {
-        return Ok(());
-    }
-    let look = || drop(rootfs::check_host_sources(&[], &config.mounts));
-    let limit = step::limit("HOLM_START_MS", ANSWER);
-    process::ends_in_child(limit, look, how_far)
-        .map_err(|error| Error::io("look at the mounts of", guest.name().as_str(), error))?
-        .map_err(|how_far| Error::StartStuck { name: guest.name().clone(), time: limit, how_far })
+    Ok((decision, held))
 }

@@ -9,7 +9,7 @@ use super::error::{Error, Result};
 use super::handle::Guest;
 use super::ids::allocate_ids;
 use super::remove::remove;
-use super::requirements::{check_filesystem, explain};
+use super::requirements::{check_filesystem, check_mounts_answer, explain};
 use super::start;
 use crate::config::Config;
 use crate::disk::Layer;
@@ -30,6 +30,7 @@ pub fn run(guest: &Guest<'_>, config: Config) -> Result<Ended> {
         return Err(Error::Exists(guest.name().clone()));
     }
     check_filesystem(pool)?;
+    check_mounts_answer(guest, &config)?;
     let ids = allocate_ids(guest, config.security.nesting, own_pid().unsigned_abs())?;
     step::done("ids");
     let attempt = decide(*guest, config, ids, Layer::Memory).and_then(Attempt::begin);
@@ -54,7 +55,8 @@ pub fn run(guest: &Guest<'_>, config: Config) -> Result<Ended> {
 pub fn run_kept(guest: &Guest<'_>, text: &str) -> Result<Ended> {
     create(guest, text)?;
     let locked = guest.lock()?;
-    let foreground = start::begin(&locked).and_then(|attempt| {
+    let answer = guest.config().and_then(|(_, config)| check_mounts_answer(guest, &config));
+    let foreground = answer.and_then(|()| start::begin(&locked)).and_then(|attempt| {
         let launched = launch(&attempt);
         if launched.is_err() {
             attempt.undo();

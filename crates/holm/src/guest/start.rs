@@ -14,7 +14,7 @@ use super::requirements::{check_filesystem, explain};
 use crate::config::Config;
 use crate::disk::Layer;
 use crate::monitor;
-use crate::process::own_pid;
+use crate::process::{HeldConsole, own_pid};
 use crate::record::Ids;
 use crate::step;
 
@@ -22,13 +22,19 @@ use crate::step;
 ///
 /// The calling process must have a single thread.
 pub fn start(guest: &Guest<'_>) -> Result<()> {
+    start_again(guest, None)
+}
+
+/// The same for a guest that has just been stopped, with the terminal that is held for it.
+pub(super) fn start_again(guest: &Guest<'_>, held: Option<HeldConsole>) -> Result<()> {
     let locked = guest.lock()?;
     if reconcile(&locked)?.is_some() {
         return Err(Error::AlreadyRunning(guest.name().clone()));
     }
     locked.cancel_restart()?;
-    let attempt = begin(&locked)?;
-    let started = spawn_monitor(guest, |ready| launch_and_monitor(&attempt, ready));
+    let attempt = Attempt { held, ..begin(&locked)? };
+    let let_go = || attempt.held.iter().for_each(HeldConsole::let_go);
+    let started = spawn_monitor(guest, |ready| launch_and_monitor(&attempt, ready), let_go);
     if started.is_err() {
         attempt.undo();
     }

@@ -117,7 +117,7 @@ impl Step {
             Self::Directory => Error::Directory(error.into()),
             Self::Filter => Error::Filter(error.into()),
             Self::Console if error == Errno::NOSPC => {
-                no_terminal().unwrap_or_else(|| Error::step(what, object, error))
+                no_terminal(0).unwrap_or_else(|| Error::step(what, object, error))
             }
             _ => Error::step(what, object, error),
         }

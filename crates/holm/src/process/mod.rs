@@ -36,7 +36,7 @@ pub(crate) use namespaces::{
     HostNamespaces, PidNamespaceGuard, in_pid_namespace, unshare_mounts, write_id_maps,
 };
 pub(crate) use program::{call_for_errors, call_for_output};
-pub(crate) use ptys::check_console;
+pub(crate) use ptys::HeldConsole;
 pub(crate) use scheduling::{drop_scheduling_boost, reset_scheduling};
 
 /// The result of what this module does.

@@ -91,6 +91,15 @@ fn a_start_with_a_dead_source_is_ended(sandbox: &mut Sandbox) {
     sandbox.holm(&["set", "box", "mounts=[]"]).ok();
     sandbox.holm(&["start", "box"]).ok();
     remove(sandbox, "box");
+    // These start it themselves, without a parent that would end them.
+    let bind = format!("{source}:/mnt");
+    for keep in [&["run"][..], &["run", "--keep", "--name", "box"]] {
+        changes_nothing(sandbox, |sandbox| {
+            let args = ["--base", "busybox", "--net", "none", "-v", &bind, "--", "true"];
+            let run = hurried(sandbox, "HOLM_START_MS", &[keep, &args].concat());
+            run.refused(&["took more than 1s", &source]);
+        });
+    }
 }
 
 fn a_restart_with_a_dead_source_stops_nothing(sandbox: &mut Sandbox) {

@@ -21,7 +21,7 @@ pub fn adopt(guest: &LockedGuest<'_>, running: &mut RunningGuest) -> Result<()> 
         Err(Error::Net(net::Error::Responder { source: Errno::NODEV | Errno::NXIO, .. })) => None,
         other => other?,
     };
-    let monitor = spawn_monitor(guest, |ready| {
+    let adopt = |ready: &dyn Fn()| {
         let console = monitor::orphan_console(record.init_pid, &init, record.ids.base);
         let init = launch::Running { pidfd: init, console };
         let handoff = MonitorFiles::open(guest, cgroup, responder)?.handoff(guest, init, None);
@@ -30,7 +30,8 @@ pub fn adopt(guest: &LockedGuest<'_>, running: &mut RunningGuest) -> Result<()> 
         write_record(cgroup, guest.name(), record)?;
         ready();
         Ok(monitor::become_monitor(&handoff)?)
-    })?;
+    };
+    let monitor = spawn_monitor(guest, adopt, || ())?;
     record.monitor_pid = monitor;
     record.monitor_inode = process::inode(monitor)?;
     Ok(())

@@ -31,6 +31,9 @@ struct Waiting {
 /// The caller must have one thread. On an error only the guest's cgroup and its network interface
 /// may be left, and the caller removes them.
 pub fn spawn(spec: &Spec<'_>) -> Result<Assembled> {
+    if let Some(held) = spec.held {
+        held.is_copied();
+    }
     let host = HostNamespaces::save()?;
     let (to_init, to_launcher) = channel()?;
     let program = spec.init.prepare()?;
@@ -95,6 +98,9 @@ fn clone_and_assemble(
             }
             CloneResult::Parent { pid, pidfd } => (pid, pidfd),
         };
+    if let Some(held) = spec.held {
+        held.leave_to_init();
+    }
     // As guest root: the owner of the user namespace may set the limits of what is in it.
     let limited = rlimits::set(Some(pid), spec.rlimits);
     drop((to_launcher, guest_root));

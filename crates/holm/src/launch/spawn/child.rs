@@ -87,6 +87,9 @@ fn prepare(
         Stdio::Console { init_keeps_master } => ([true; 3], init_keeps_master),
         Stdio::Inherit(terminals) => (terminals, false),
     };
+    if let Some(held) = spec.held {
+        held.let_go();
+    }
     if terminals.contains(&true) {
         let like = match init.stdio {
             Stdio::Console { .. } => None,

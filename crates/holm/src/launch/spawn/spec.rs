@@ -5,6 +5,7 @@ use super::init::Init;
 use crate::cgroup::GuestCgroup;
 use crate::config::Rlimit;
 use crate::launch::Assembly;
+use crate::process::HeldConsole;
 
 /// Everything that a launch needs.
 pub struct Spec<'a> {
@@ -21,6 +22,8 @@ pub struct Spec<'a> {
     /// Writes init's process id into the run record before init is released, so that the record
     /// names it even if the launcher is killed.
     pub record: &'a dyn Fn(i32) -> Result<(), String>,
+    /// A terminal that is held for its console.
+    pub held: Option<&'a HeldConsole>,
 }
 
 /// Who loads the system call filter of a guest's init.
