@@ -6,6 +6,7 @@ use crate::guest::{exec, idle, launch_idle, remove};
 use crate::process::Stopped;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
+use crate::topics::net::topology::Topology;
 
 pub const TESTS: &[Test] = &[
     test!(a_guest_that_is_not_there).bases(&["busybox"]),
@@ -16,6 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(a_console_with_too_many_readers).bases(&["busybox"]),
     test!(settings_that_cannot_work_are_refused_at_once).bases(&["busybox"]),
     test!(an_address_of_another_guest_is_refused_at_once).bases(&["busybox"]),
+    test!(an_address_of_the_host_is_refused).bases(&["busybox"]),
 ];
 
 fn a_guest_that_is_not_there(sandbox: &mut Sandbox) {
@@ -148,4 +150,30 @@ fn an_address_of_another_guest_is_refused_at_once(sandbox: &mut Sandbox) {
     sandbox.holm(&["set", "two", "net.address=10.9.8.8"]).ok();
     remove(sandbox, "one");
     sandbox.holm(&["rm", "two"]).ok();
+}
+
+/// At once, and at the start if the host has got it since.
+fn an_address_of_the_host_is_refused(sandbox: &mut Sandbox) {
+    let topology = Topology::new();
+    let holm = |args: &[&str]| topology.host.with(|| sandbox.holm(args));
+    let private = ["--base", "busybox", "--", "sleep", "100000"];
+    holm(&[&["create", "box"][..], &private].concat()).ok();
+    for (hosts, later) in [("192.0.2.2", "198.51.100.7"), ("2001:db8::2", "2001:db8:7::7")] {
+        let change = format!("net.address={hosts}");
+        let said = [hosts, "an address of this host itself", "set another one"];
+        holm(&["set", "box", &change]).refused(&said);
+        holm(&["create", "two", "--base", "busybox", "--set", &change]).refused(&said);
+        holm(&["set", "box", &format!("net.address={later}")]).ok();
+        topology.host.sh(&format!("ip addr add {later} dev lo"));
+        holm(&["start", "box"]).refused(&[later, "an address of this host itself"]);
+        topology.host.sh(&format!("ip addr del {later} dev lo"));
+        // Its own, to which the host has a route.
+        holm(&["start", "box"]).ok();
+        holm(&["restart", "box"]).ok();
+        holm(&["set", "box", "restart=always", &format!("net.address={later}")]).ok();
+        holm(&["stop", "box"]).ok();
+    }
+    // Without a network of its own the guest has none of them.
+    holm(&["set", "box", "net.address=", "net.mode=host"]).ok();
+    holm(&["rm", "box"]).ok();
 }
