@@ -4,10 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::command::Outcome;
-use rustix::process::Signal;
-
 use crate::guest::{launch_idle, pid, remove, status};
-use crate::process::{kill, kill_hard, process};
+use crate::process::{kill_hard, process};
 use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
 use crate::topics::net::topology::Topology;
@@ -25,6 +23,8 @@ pub const TESTS: &[Test] = &[
     test!(at_the_ruleset_is_told).bases(&["busybox"]),
     test!(at_a_console_starts_no_monitor_without_it).bases(&["busybox"]),
     test!(at_another_guests_address_gives_it_to_nobody).bases(&["busybox"]),
+    test!(at_users_of_a_guest_is_told).bases(&["busybox"]),
+    test!(at_the_link_of_an_id_frees_none).bases(&["busybox"]),
 ];
 
 /// Runs `holm ARGS...`, whose calls strace(1) makes fail as `fault` says, at `path` if that is
@@ -169,7 +169,7 @@ fn at_a_count_keeps_nothing_from_being_cleaned_up(sandbox: &mut Sandbox) {
         launch_idle(sandbox, "box", &["--memory", "64M"]);
         let init = process(sandbox, "init_pid");
         kill_hard(sandbox, process(sandbox, "monitor_pid"));
-        kill(init, Signal::KILL);
+        kill_hard(sandbox, init);
         let (outcome, hit) = with_fault(sandbox, NO_OPEN, Some(Path::new(file)), &["ls"]);
         outcome.ok();
         let shown = status(sandbox, "box");
@@ -185,7 +185,7 @@ fn at_the_restart_policy_is_told(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &["--set", "restart=always"]);
     let init = process(sandbox, "init_pid");
     kill_hard(sandbox, process(sandbox, "monitor_pid"));
-    kill(init, Signal::KILL);
+    kill_hard(sandbox, init);
     let settings = sandbox.root().join("guests/box/guest.toml");
     let fault = format!("{NO_OPEN}:when=1");
     let (outcome, hit) = with_fault(sandbox, &fault, Some(&settings), &["ls"]);
@@ -245,5 +245,38 @@ fn at_another_guests_address_gives_it_to_nobody(sandbox: &mut Sandbox) {
     assert!(hit, "{outcome}");
     names_the_error(&outcome, &NO_DESCRIPTOR);
     assert!(!sandbox.holm(&["ls", "-q"]).ok().stdout.contains("other"));
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+fn at_users_of_a_guest_is_told(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &[]);
+    for list in ["/etc/passwd", "/etc/group"] {
+        let fault = "open,openat:error=ENOMEM";
+        let exec = ["exec", "box", "--", "true"];
+        let (outcome, hit) = with_fault(sandbox, fault, Some(Path::new(list)), &exec);
+        assert!(hit, "{outcome}");
+        names_the_error(&outcome, &["Out of memory", "Cannot allocate memory"]);
+    }
+    remove(sandbox, "box");
+}
+
+fn at_the_link_of_an_id_frees_none(sandbox: &mut Sandbox) {
+    let fault = "readlink,readlinkat:error=ENOMEM";
+    launch_idle(sandbox, "box", &[]);
+    let ids = sandbox.root().join("ids");
+    let link = ids.read_dir().expect("ids").next().expect("one guest").expect("a link").path();
+    for stopped in [false, true] {
+        let args: &[&[&str]] = if stopped { &[&["start", "box"], &["ls"]] } else { &[&["ls"]] };
+        for args in args {
+            let (outcome, hit) = with_fault(sandbox, fault, Some(&link), args);
+            assert!(hit, "{outcome}");
+            names_the_error(&outcome, &["Out of memory", "Cannot allocate memory"]);
+            assert!(link.is_symlink(), "{outcome}");
+            assert_eq!(ids.read_dir().expect("ids").count(), 1, "{outcome}");
+        }
+        if !stopped {
+            sandbox.holm(&["stop", "box"]).ok();
+        }
+    }
     sandbox.holm(&["rm", "box"]).ok();
 }
