@@ -87,6 +87,12 @@ impl Stopped {
     #[track_caller]
     pub fn resume(&mut self, sandbox: &Sandbox) -> (ExitStatus, String) {
         kill_process(self.at, Signal::CONT).expect("it is stopped");
+        self.end(sandbox)
+    }
+
+    /// Waits for the end of the command; returns its status and standard error.
+    #[track_caller]
+    pub fn end(&mut self, sandbox: &Sandbox) -> (ExitStatus, String) {
         let status = sandbox.wait_for("the command ends", || self.try_wait());
         let mut said = String::new();
         let stderr = self.command.stderr.take().expect("piped");

@@ -14,7 +14,7 @@ mod monitor;
 mod mounts;
 mod namespaces;
 mod neighbours;
-mod net;
+pub mod net;
 mod security;
 mod walk;
 

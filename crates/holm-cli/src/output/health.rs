@@ -23,7 +23,8 @@ pub struct Health {
     services: Option<String>,
     /// What is wrong with its settings or its run record.
     problem: Option<String>,
-    /// The ruleset that protects its network had been flushed: whether it was restored, or why not.
+    /// The ruleset that protects its network had been flushed: whether it was restored, or why not;
+    /// or that it could not be looked at.
     network_notice: Option<String>,
 }
 

@@ -21,6 +21,8 @@ pub struct LastRun {
     requested: bool,
     /// How many of its processes the kernel killed because it reached its memory limit.
     oom_kills: u64,
+    /// Whether that is known: the kernel's count could be read.
+    oom_kills_known: bool,
     /// How many starts in a row its restart policy has made, a pending one included.
     restarts: u32,
     /// Why the start that was to follow failed.
@@ -77,7 +79,8 @@ impl From<&record::LastRun> for LastRun {
             exit_status,
             signal,
             requested: last.asked,
-            oom_kills: last.oom_kills,
+            oom_kills: last.oom_kills.unwrap_or(0),
+            oom_kills_known: last.oom_kills.is_some(),
             restarts: last.restarts,
             restart_failure: last.failure.clone(),
         }

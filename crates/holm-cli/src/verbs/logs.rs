@@ -69,10 +69,16 @@ impl Run for Logs {
         }
         if !context.quiet {
             // What the guest itself could not write into its log.
-            let (this, last) = guest::oom_kills(&Guest::new(&pool, &name)).unwrap_or_default();
-            for (kills, run) in [(this, "this"), (last, "the last")].iter().filter(|k| k.0 > 0) {
-                let kills = term::processes(*kills);
-                let what = format!("ran out of memory: {kills} killed in {run} run");
+            let (this, last) = guest::oom_kills(&Guest::new(&pool, &name))?;
+            for (kills, run) in [(Some(this), "this"), (last, "the last")] {
+                let what = match kills {
+                    Some(0) => continue,
+                    Some(kills) => {
+                        let kills = term::processes(kills);
+                        format!("ran out of memory: {kills} killed in {run} run")
+                    }
+                    None => format!("may have run out of memory in {run} run: it is not known"),
+                };
                 term::print_error(&format!("holm: guest {name} {what}\n"));
             }
         }

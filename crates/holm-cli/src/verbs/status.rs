@@ -144,8 +144,9 @@ fn last_text(last: &LastRun) -> String {
     let how = ended_text(last);
     let asked = if last.asked { ", as a command had requested" } else { "" };
     let oom = match last.oom_kills {
-        0 => String::new(),
-        n => format!("; out of memory, {} killed", term::processes(n)),
+        Some(0) => String::new(),
+        None => "; it is not known how often it ran out of memory".to_owned(),
+        Some(n) => format!("; out of memory, {} killed", term::processes(n)),
     };
     format!("{how}{asked}, {}{oom}", term::ago(last.at))
 }

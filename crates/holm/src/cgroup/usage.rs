@@ -45,15 +45,15 @@ impl GuestCgroup {
             ["memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.limit_in_bytes"]
         };
         Ok(Usage {
-            memory: memory.number(now),
-            memory_peak: memory.number(peak),
-            memory_limit: memory.number(limit).filter(|limit| *limit < V1_UNLIMITED),
-            oom_kills: self.oom_kills_in(&memory),
+            memory: self.number(&memory, now)?,
+            memory_peak: self.number(&memory, peak)?,
+            memory_limit: self.number(&memory, limit)?.filter(|limit| *limit < V1_UNLIMITED),
+            oom_kills: self.oom_kills_in(&memory)?,
             cpu_usec: field(&cpu, "usage_usec").unwrap_or(0),
             cpu_cap: self.cpu_cap()?,
-            pids: pids.number("pids.current"),
-            pids_peak: pids.number("pids.peak"),
-            pids_limit: pids.number("pids.max"),
+            pids: self.number(&pids, "pids.current")?,
+            pids_peak: self.number(&pids, "pids.peak")?,
+            pids_limit: self.number(&pids, "pids.max")?,
         })
     }
 
@@ -61,11 +61,11 @@ impl GuestCgroup {
     fn cpu_cap(&self) -> Result<Option<f64>> {
         let cpu = self.controller_dir(Controller::Cpu)?;
         let text = if self.layout().on_v2(Controller::Cpu) {
-            cpu.read("cpu.max")
+            self.read_in(&cpu, "cpu.max")?
         } else {
-            cpu.read("cpu.cfs_quota_us").and_then(|quota| {
-                Some(format!("{} {}", quota.trim(), cpu.read("cpu.cfs_period_us")?))
-            })
+            let quota = self.read_in(&cpu, "cpu.cfs_quota_us")?;
+            let period = self.read_in(&cpu, "cpu.cfs_period_us")?;
+            quota.zip(period).map(|(quota, period)| format!("{} {period}", quota.trim()))
         };
         Ok(text.and_then(|text| parse_cap(&text)))
     }
@@ -73,25 +73,42 @@ impl GuestCgroup {
     /// How many processes of the guest the kernel has killed because the guest, or a cgroup inside,
     /// had reached its memory limit.
     pub fn oom_kills(&self) -> Result<u64> {
-        Ok(self.oom_kills_in(&self.controller_dir(Controller::Memory)?))
+        self.oom_kills_in(&self.controller_dir(Controller::Memory)?)
     }
 
-    fn oom_kills_in(&self, memory: &ControllerDir<'_>) -> u64 {
+    fn oom_kills_in(&self, memory: &ControllerDir<'_>) -> Result<u64> {
         let file = if self.layout().on_v2(Controller::Memory) {
             "memory.events"
         } else {
             "memory.oom_control"
         };
-        memory.read(file).and_then(|text| field(&text, "oom_kill")).unwrap_or(0)
+        let text = self.read_in(memory, file)?;
+        Ok(text.and_then(|text| field(&text, "oom_kill")).unwrap_or(0))
     }
 
     /// Reads a file of `<pool>/NAME` on v2, if it exists.
     fn read(&self, file: &str) -> Result<Option<String>> {
-        match read_file(&self.dir, file) {
+        self.read_in(&ControllerDir::V2(self.dir.as_fd()), file)
+    }
+
+    /// Reads a file; `None` if the controller is not enabled for this guest, or the kernel does not
+    /// have the file.
+    fn read_in(&self, directory: &ControllerDir<'_>, file: &str) -> Result<Option<String>> {
+        let directory = match directory {
+            ControllerDir::V2(directory) => *directory,
+            ControllerDir::V1(directory) => directory.as_fd(),
+            ControllerDir::Missing => return Ok(None),
+        };
+        match read_file(directory, file) {
             Ok(text) => Ok(Some(text)),
-            Err(Errno::NOENT) => Ok(None),
+            // The latter while the guest is removed.
+            Err(Errno::NOENT | Errno::NODEV) => Ok(None),
             Err(e) => Err(self.io("read", file, e)),
         }
+    }
+
+    fn number(&self, directory: &ControllerDir<'_>, file: &str) -> Result<Option<u64>> {
+        Ok(self.read_in(directory, file)?.and_then(|text| text.trim().parse().ok()))
     }
 
     /// `<pool>/NAME` in the hierarchy that has a controller, if it exists there.
@@ -125,22 +142,6 @@ enum ControllerDir<'a> {
     V2(BorrowedFd<'a>),
     V1(OwnedFd),
     Missing,
-}
-
-impl ControllerDir<'_> {
-    /// The text of a file; `None` if the controller is not enabled for this guest.
-    fn read(&self, file: &str) -> Option<String> {
-        let directory = match self {
-            Self::V2(directory) => *directory,
-            Self::V1(directory) => directory.as_fd(),
-            Self::Missing => return None,
-        };
-        read_file(directory, file).ok()
-    }
-
-    fn number(&self, file: &str) -> Option<u64> {
-        self.read(file)?.trim().parse().ok()
-    }
 }
 
 /// The value of a key in a flat keyed file (`key value` lines).

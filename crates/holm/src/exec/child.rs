@@ -20,6 +20,7 @@ use crate::config::Arch;
 use crate::process::{self, ChildEnd, Step, drop_scheduling_boost, open_console, rlimits};
 use crate::record::RunRecord;
 use crate::security;
+use crate::step;
 use crate::terminal::first_of;
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -47,7 +48,11 @@ pub fn run(plan: &Plan<'_>, child: &ChildProcess, parent: &ChildEnd) -> ! {
 fn enter(plan: &Plan<'_>, child: &ChildProcess, parent: &ChildEnd) -> (Step, io::Error) {
     match prepare(plan, child, parent) {
         Err(failure) => failure,
-        Ok((user, env)) => (Step::Exec, execute(plan.command, &user, &env)),
+        Ok((user, env)) => {
+            step::done("exec-prepared");
+            parent.executing();
+            (Step::Exec, execute(plan.command, &user, &env))
+        }
     }
 }
 

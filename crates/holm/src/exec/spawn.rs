@@ -47,7 +47,11 @@ pub fn spawn(
     };
     drop(child_end);
     match parent_end.follow(&pidfd, TIMEOUT) {
-        Ok(console) => Ok((pidfd, console)),
+        Ok(console) if parent_end.came_to_exec() => Ok((pidfd, console)),
+        Ok(_) => {
+            let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+            Err(process::Error::CommandKilled.into())
+        }
         Err(error @ process::Error::Timeout) => {
             // Not reaped: it may wait for a filesystem that the guest serves, and that cannot be
             // interrupted.

@@ -21,6 +21,12 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>, Failed> {
     text.map_err(|error| Failed::new("read", path, error))
 }
 
+/// The bytes of a file, if there is one.
+pub(crate) fn bytes_if_there(path: &Path) -> Result<Option<Vec<u8>>, Failed> {
+    let bytes = unless_gone(fs::read(path));
+    bytes.map_err(|error| Failed::new("read", path, error))
+}
+
 /// Where a link leads, if there is one.
 pub(crate) fn link_if_there(path: &Path) -> Result<Option<PathBuf>, Failed> {
     let link = unless_gone(fs::read_link(path));

@@ -40,8 +40,8 @@ fn owner(guest: &Guest<'_>, address: IpAddr) -> Result<Option<Name>> {
     let context = net::context_of(pool.instance(), address);
     let by_context = pool.allocated_ids()?.into_iter().find(|(id, _)| Some(*id) == context);
     for name in pool.guests()?.into_iter().filter(|name| name != guest.name()) {
-        // One whose settings cannot be read cannot start either.
-        let Ok((_, config)) = Guest::new(pool, &name).config() else { continue };
+        // One with a mistake in its settings cannot start either.
+        let Some(config) = Guest::new(pool, &name).usable_config()? else { continue };
         if config.net.mode != NetMode::Private {
             continue;
         }

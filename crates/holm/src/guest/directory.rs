@@ -36,6 +36,23 @@ impl Guest<'_> {
         Ok((text, config))
     }
 
+    /// Its settings; `None` if it is gone, or its guest.toml is or has a mistake.
+    pub(super) fn usable_config(&self) -> Result<Option<Config>> {
+        match self.config() {
+            Ok((_, config)) => Ok(Some(config)),
+            Err(Error::Config(_) | Error::Pool(pool::Error::NoGuest { .. })) => Ok(None),
+            Err(Error::Failed(failed))
+                if matches!(
+                    failed.source.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::InvalidData
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Its last run; `None` if no run has ended yet, or if it was recorded by a version of Holm
     /// that wrote it otherwise.
     pub(super) fn last_run(&self) -> Result<Option<LastRun>> {

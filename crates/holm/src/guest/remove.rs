@@ -1,4 +1,4 @@
-use std::{fs, io};
+use std::fs;
 
 use super::directory::move_to;
 use super::error::{Error, Result};
@@ -9,22 +9,7 @@ use crate::pool;
 /// Whether a guest is protected from removal. A guest.toml that is broken or gone does not protect
 /// it: removing the guest is one way to be rid of that error.
 pub fn is_protected(guest: &Guest<'_>) -> Result<bool> {
-    if !guest.has_dir()? {
-        return Ok(false);
-    }
-    match guest.config() {
-        Ok((_, config)) => Ok(config.protect),
-        Err(Error::Config(_)) => Ok(false),
-        Err(Error::Failed(failed))
-            if matches!(
-                failed.source.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::InvalidData
-            ) =>
-        {
-            Ok(false)
-        }
-        Err(error) => Err(error),
-    }
+    Ok(guest.usable_config()?.is_some_and(|config| config.protect))
 }
 
 /// Removes a stopped guest and everything in its directory.

@@ -1,77 +1,112 @@
 //! The console of an orphaned guest: one whose monitor has died.
 
-use crate::process::{GuestRoot, channel};
+use crate::failed::unless_gone;
+use crate::process::{Error, GuestRoot, Step, channel, end_child};
 use crate::terminal::{self, is_master};
 use holm_proto::CONSOLE_MASTER;
 use holm_sys::process::{self, CloneResult};
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat, openat2};
+use rustix::io::Errno;
 use rustix::process::{
     PidfdGetfdFlags, Signal, WaitId, WaitIdOptions, pidfd_getfd, pidfd_send_signal, waitid,
 };
 use rustix::pty::ptsname;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 /// How long the child may search for the console: a filesystem that the guest serves may block it.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// What errors are about.
+const CONSOLE: &str = "the guest's console";
 
-/// A master of the console of the guest with this init and base id; without one the console is lost
-/// until the guest's next start.
+/// A master of the console of the guest with this init and base id; `None` if the guest has none
+/// that could be opened again: then the console is lost until the guest's next start.
 ///
 /// The guest may have prepared everything that is opened here. So nothing is read, and a path of
 /// the guest's is opened only as `O_PATH` until it has turned out to be a pty's master. A child
 /// does the work, because a filesystem that the guest serves itself may never answer, and a process
 /// that waits for it may be impossible to kill. FUSE refuses the host's processes, but below an
 /// overlay of the guest's it is accessed with the guest's credentials.
-pub fn orphan_console(pid: i32, init: &OwnedFd, base: u32) -> Option<OwnedFd> {
-    let (parent, inside) = channel().ok()?;
-    let pidfd = match process::clone(0, None).ok()? {
+///
+/// For the same reason an error at a path of the guest's means only that there is no console: a
+/// guest could otherwise keep itself from being adopted. Every other error is one.
+pub fn orphan_console(pid: i32, init: &OwnedFd, base: u32) -> Result<Option<OwnedFd>, Error> {
+    let (parent, inside) = channel()?;
+    let cloned = process::clone(0, None);
+    let cloned = cloned.map_err(|e| Error::step("make a process to look for", CONSOLE, e))?;
+    let pidfd = match cloned {
         CloneResult::Parent { pidfd, .. } => pidfd,
         CloneResult::Child(child) => {
             // If it hangs it must keep nothing open: neither the guest's lock nor a pipe that the
             // caller reads to its end.
             let [from_parent, to_parent] = inside.descriptors();
-            if child.close_all_but(3, &[from_parent, to_parent, init.as_fd()]).is_ok()
-                && let Some(master) = kept(init).or_else(|| reopened(pid, base))
-            {
-                inside.offer(master.as_fd());
+            let found =
+                child.close_all_but(3, &[from_parent, to_parent, init.as_fd()]).and_then(|()| {
+                    match kept(init)? {
+                        None => reopened(pid, base),
+                        master => Ok(master),
+                    }
+                });
+            match found {
+                Ok(Some(master)) => inside.offer(master.as_fd()),
+                Ok(None) => {}
+                Err(error) => inside.fail(Step::Console, &error),
             }
             process::exit_now(0);
         }
     };
     drop(inside);
-    let found = parent.follow(&pidfd, TIMEOUT);
-    if found.is_err() {
-        let _ = pidfd_send_signal(&pidfd, Signal::KILL);
-    } else {
-        let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+    match parent.follow(&pidfd, TIMEOUT) {
+        // It may wait in the kernel for a filesystem of the guest's, where no signal ends it.
+        Err(Error::Timeout) => {
+            let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+            Ok(None)
+        }
+        Err(error) => {
+            end_child(&pidfd);
+            Err(error)
+        }
+        Ok(found) => {
+            let ended = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+            let ended = ended
+                .map_err(|e| Error::step("wait for the process that looks for", CONSOLE, e))?;
+            let whole = ended.is_some_and(|status| status.exit_status() == Some(0));
+            if whole { Ok(found) } else { Err(Error::step("look for", CONSOLE, Errno::SRCH)) }
+        }
     }
-    found.ok().flatten()
 }
 
-/// The master that minimal init keeps.
-fn kept(init: &OwnedFd) -> Option<OwnedFd> {
-    let master = pidfd_getfd(init, CONSOLE_MASTER, PidfdGetfdFlags::empty()).ok()?;
-    is_master(master.as_fd()).then_some(master)
+/// The master that minimal init keeps; `None` if it keeps none, or has ended.
+fn kept(init: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    match pidfd_getfd(init, CONSOLE_MASTER, PidfdGetfdFlags::empty()) {
+        Ok(master) => Ok(is_master(master.as_fd()).then_some(master)),
+        Err(Errno::BADF | Errno::SRCH) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 /// A new master for `/dev/pts/0`, which is what the console of a system's own init is.
-fn reopened(pid: i32, base: u32) -> Option<OwnedFd> {
+fn reopened(pid: i32, base: u32) -> io::Result<Option<OwnedFd>> {
     let path = OFlags::PATH | OFlags::CLOEXEC;
-    let root = open(format!("/proc/{pid}/root"), path | OFlags::DIRECTORY, Mode::empty()).ok()?;
+    let root = open(format!("/proc/{pid}/root"), path | OFlags::DIRECTORY, Mode::empty());
+    let Some(root) = unless_gone(root.map_err(io::Error::from))? else { return Ok(None) };
     let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    let ptmx = openat2(&root, "dev/pts/ptmx", path, Mode::empty(), inside).ok()?;
+    let Ok(ptmx) = openat2(&root, "dev/pts/ptmx", path, Mode::empty(), inside) else {
+        return Ok(None);
+    };
     if !is_master(ptmx.as_fd()) {
-        return None;
+        return Ok(None);
     }
     // Whoever opens it owns the terminal, and the host's root is nobody in the guest: its getty
     // could not open a terminal of that owner.
-    let _guest_root = GuestRoot::assume(base).ok()?;
+    let _guest_root = GuestRoot::assume(base).map_err(io::Error::other)?;
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let own = format!("/proc/self/fd/{}", ptmx.as_raw_fd());
-    let master = openat(rustix::fs::CWD, own, flags, Mode::empty()).ok()?;
+    // The guest may have used up its terminals, or the host's.
+    let Ok(master) = openat(rustix::fs::CWD, own, flags, Mode::empty()) else { return Ok(None) };
     // Only the first terminal of the guest is its console: another would show nothing.
-    let name = ptsname(&master, Vec::new()).ok()?;
-    terminal::slave(&master).ok()?;
-    (name.as_c_str() == c"/dev/pts/0").then_some(master)
+    let name = ptsname(&master, Vec::new())?;
+    let is_console = name.as_c_str() == c"/dev/pts/0" && terminal::slave(&master).is_ok();
+    Ok(is_console.then_some(master))
 }

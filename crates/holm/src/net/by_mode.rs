@@ -1,5 +1,6 @@
 //! Dispatch by mode: the only place that maps a mode to its implementation.
 
+use std::net::IpAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use super::dns;
@@ -8,7 +9,7 @@ use super::host::Host;
 use super::mode::{Files, Mode};
 use super::netlink::Socket;
 use super::none::NoNetwork;
-use super::plan::plan_addresses;
+use super::plan::{self, plan_addresses};
 use super::private::{self, Private};
 use super::route::is_taken;
 use crate::config::{Net, NetMode};
@@ -36,6 +37,12 @@ pub fn plan(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
     };
     implementation(&network).complete(&mut network, net)?;
     Ok(network)
+}
+
+/// Refuses an address in `net.address` that no private guest can have on this host.
+pub fn check_address(address: IpAddr) -> Result<(), Error> {
+    plan::check_address(address)?;
+    private::check_not_hosts(&Socket::route()?, address)
 }
 
 /// Looks whether the addresses that a running guest has not had so far are free.

@@ -10,9 +10,9 @@ use std::path::Path;
 
 use super::addresses::GATEWAY_V4;
 use super::error::Error;
-use crate::failed::read_if_there;
+use crate::failed::bytes_if_there;
 
-/// The name servers in a resolv.conf.
+/// The name servers in a resolv.conf. Lines that are none are skipped, as the resolver does.
 fn servers(text: &str) -> Vec<IpAddr> {
     text.lines()
         .filter_map(|line| {
@@ -23,7 +23,9 @@ fn servers(text: &str) -> Vec<IpAddr> {
 }
 
 fn read(path: &str) -> Result<Vec<IpAddr>, Error> {
-    Ok(servers(&read_if_there(Path::new(path))?.unwrap_or_default()))
+    let bytes = bytes_if_there(Path::new(path))?.unwrap_or_default();
+    // Comments and search domains may be in any encoding.
+    Ok(servers(&String::from_utf8_lossy(&bytes)))
 }
 
 /// Name servers for guests, and the host's loopback resolver if there is no other.
@@ -107,6 +109,17 @@ mod tests {
         let text = "# nameserver 1.1.1.1\nsearch a.b\nnameserver  192.0.2.1 \n\
                     nameserver 2001:db8::1\noptions x\nnameserver fe80::1%eth0\nnameserver\n";
         assert_eq!(servers(text), ips(&["192.0.2.1", "2001:db8::1"]));
+    }
+
+    #[test]
+    fn a_resolv_conf_that_is_not_utf_8_has_its_servers() {
+        let path = std::env::temp_dir().join(format!("holm-resolv-conf-{}", std::process::id()));
+        let text =
+            b"# f\xfcr alle\nnameserver 192.0.2.1\nnameserver 192.0.2.\xff\nnameserver ::7\n";
+        std::fs::write(&path, text).unwrap();
+        let found = read(path.to_str().unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(found.unwrap(), ips(&["192.0.2.1", "::7"]));
     }
 
     #[test]

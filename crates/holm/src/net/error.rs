@@ -53,6 +53,15 @@ pub enum Error {
         /// Why not.
         why: &'static str,
     },
+    /// An address in `net.address` that the host has itself.
+    #[error(
+        "net.address: {address} is an address of this host itself, so no packet would reach the \
+         guest; set another one, or publish ports of the guest there with net.publish"
+    )]
+    HostsAddress {
+        /// The address.
+        address: IpAddr,
+    },
     /// No address is left.
     #[error(
         "the address pool 10.{second}.0.0/16 of this Holm root is empty (context id {context} of \
@@ -205,6 +214,10 @@ impl Coded for Error {
             Self::BadAddress { address, why } => {
                 Details::new(Code::AddressInvalid).object(address).reason(why)
             }
+            Self::HostsAddress { address } => Details::new(Code::AddressInUse)
+                .object(address)
+                .reason("it is an address of this host itself")
+                .remedy("set another net.address, or publish ports there with net.publish"),
             Self::AddressesExhausted { second, .. } => Details::new(Code::AddressesExhausted)
                 .object(format!("10.{second}.0.0/16"))
                 .remedy("remove a guest that is no longer needed"),

@@ -27,13 +27,12 @@ mod uapi;
 
 pub use addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, context_of};
 pub use by_mode::{
-    attach, check_addresses, clean_up, configure_inside, destroy_instance, detach,
+    attach, check_address, check_addresses, clean_up, configure_inside, destroy_instance, detach,
     detach_unrecorded, files, has_own_namespace, has_veth, is_attached, plan, responder,
 };
 pub use error::Error;
 pub use loopback::loopback_up;
 pub use mode::Files;
-pub use plan::check_address;
 pub use private::{Blocker, attached_contexts, blockers, has_ruleset, restore_ruleset};
 pub use request::Request;
 pub use sysctl::set_ping_group_range;

@@ -130,13 +130,26 @@ fn route_to(socket: &Socket, address: IpAddr) -> Result<Option<u32>, Refused> {
 
 /// Whether the host has a route to this address alone: it is a guest's, or the host's own.
 pub fn is_taken(socket: &Socket, address: IpAddr) -> Result<bool, Refused> {
-    const FIB_MATCH: u32 = 0x2000;
     let mut taken = false;
     find_route(socket, Request::FindRoute, address, FIB_MATCH, |payload| {
         taken = payload.get(1) == Some(&full_length(address));
     })?;
     Ok(taken)
 }
+
+/// Whether an address is the host's own: it delivers packets to it to itself. Routes to guests are
+/// of another type.
+pub fn is_local(socket: &Socket, address: IpAddr) -> Result<bool, Refused> {
+    const LOCAL: u8 = 2;
+    let mut local = false;
+    find_route(socket, Request::FindRoute, address, FIB_MATCH, |payload| {
+        local = payload.get(7) == Some(&LOCAL);
+    })?;
+    Ok(local)
+}
+
+/// Asks for the entry of the routing table itself.
+const FIB_MATCH: u32 = 0x2000;
 
 /// Asks for the route to an address; nothing is reported if there is none.
 fn find_route(

@@ -27,6 +27,8 @@ pub struct ParentEnd {
     from_child: OwnedFd,
     /// The step that failed in the child, and its errno, once that message was read.
     failure: Cell<Option<(Step, i32)>>,
+    /// The child has told that it is about to execute its program.
+    executing: Cell<bool>,
     /// A read of it has failed: that is no consequence of the child's end.
     unreadable: Cell<bool>,
 }
@@ -45,8 +47,13 @@ pub fn channel() -> Result<(ParentEnd, ChildEnd)> {
         || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::step("make", "a pipe", errno));
     let (from_parent, to_child) = pipe()?;
     let (from_child, to_parent) = pipe()?;
-    let parent =
-        ParentEnd { to_child, from_child, failure: Cell::new(None), unreadable: Cell::new(false) };
+    let parent = ParentEnd {
+        to_child,
+        from_child,
+        failure: Cell::new(None),
+        executing: Cell::new(false),
+        unreadable: Cell::new(false),
+    };
     Ok((parent, ChildEnd { from_parent, to_parent }))
 }
 
@@ -65,6 +72,11 @@ impl ChildEnd {
     pub fn offer(&self, fd: BorrowedFd<'_>) {
         self.send(Message::Console(fd.as_raw_fd()));
         self.wait_for(Message::ConsoleReceived);
+    }
+
+    /// Tells the parent that what follows is the exec.
+    pub fn executing(&self) {
+        self.send(Message::Executing);
     }
 
     /// Tells the parent what failed, and ends the process.
@@ -133,7 +145,14 @@ impl ParentEnd {
         loop {
             self.wait_for_message(timeout)?;
             let Some(message) = self.next()? else { break };
-            let Message::Console(fd) = message else { return Err(unexpected(message)) };
+            let fd = match message {
+                Message::Console(fd) => fd,
+                Message::Executing => {
+                    self.executing.set(true);
+                    continue;
+                }
+                other => return Err(unexpected(other)),
+            };
             let fail = |errno| Error::step("take", "the guest's console", errno);
             let copy = pidfd_getfd(child, fd, PidfdGetfdFlags::empty()).map_err(fail)?;
             if !is_master(copy.as_fd()) {
@@ -143,6 +162,12 @@ impl ParentEnd {
             self.send(Message::ConsoleReceived)?;
         }
         Ok(console)
+    }
+
+    /// Whether the child came to its exec. Otherwise the end of the channel is its own: somebody
+    /// has killed it.
+    pub fn came_to_exec(&self) -> bool {
+        self.executing.get()
     }
 
     /// Ends, after `error`, a child that has not executed its program, and returns the reason.

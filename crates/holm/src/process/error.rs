@@ -27,6 +27,12 @@ pub enum Error {
     /// The launcher is still in the guest's namespaces, where it can look at nothing of the host.
     #[error("cannot return to the host's namespaces")]
     Stranded(#[source] io::Error),
+    /// The process of a command ended before its program ran, and sent no message.
+    #[error(
+        "the command was killed before it ran; the guest's memory limit may be too small for it \
+         (`holm set NAME memory.limit=...`)"
+    )]
+    CommandKilled,
     /// A command's user is not the guest's.
     #[error("the guest's /etc/passwd and /etc/group do not have this user or group")]
     NoUser,
@@ -118,6 +124,9 @@ impl Coded for Error {
                 Details::new(Code::GuestStarting).remedy("try again when holm start has returned")
             }
             Self::Stranded(error) => Details::new(Code::SystemError).reason(error),
+            Self::CommandKilled => Details::new(Code::CommandNotExecutable)
+                .reason("it was killed before it ran")
+                .remedy("the guest's memory limit may be too small; set a higher memory.limit"),
             Self::NoUser => Details::new(Code::UserNotFound),
             Self::Directory(_) => Details::new(Code::WorkingDirectoryUnusable),
             Self::Filter(_) => Details::new(Code::ConfinementFailed).remedy(

@@ -14,6 +14,8 @@ pub enum Message {
     /// From the child: its descriptor of this number is the master of its console. It waits for
     /// [`Self::ConsoleReceived`].
     Console(i32),
+    /// From the child of `exec`: it is about to execute its program. It waits for nothing.
+    Executing,
     /// From the child: a step of its own failed. It waits for nothing, and ends.
     Failed {
         /// What it could not do.
@@ -38,6 +40,7 @@ impl Message {
             Self::Ready => (b'r', 0, 0),
             Self::Console(fd) => (b'c', 0, fd),
             Self::Failed { step, errno } => (b'f', step as u8, errno),
+            Self::Executing => (b'x', 0, 0),
             Self::Release => (b'g', 0, 0),
             Self::ConsoleReceived => (b't', 0, 0),
         };
@@ -53,6 +56,7 @@ impl Message {
             b'r' => Some(Self::Ready),
             b'c' => Some(Self::Console(number)),
             b'f' => Some(Self::Failed { step: Step::from_number(step)?, errno: number }),
+            b'x' => Some(Self::Executing),
             b'g' => Some(Self::Release),
             b't' => Some(Self::ConsoleReceived),
             _ => None,
@@ -113,7 +117,7 @@ impl Step {
         match self {
             Self::Exec => Error::Exec { errno },
             Self::Join if error == Errno::PERM => Error::Starting,
-            Self::User => Error::NoUser,
+            Self::User if error == Errno::NOENT => Error::NoUser,
             Self::Directory => Error::Directory(error.into()),
             Self::Filter => Error::Filter(error.into()),
             Self::Console if error == Errno::NOSPC => {
@@ -133,7 +137,8 @@ mod tests {
         let failures = STEPS.map(|(step, ..)| Message::Failed { step, errno: step as i32 * 7 });
         let others =
             [Message::Ready, Message::Console(0), Message::Console(i32::MAX), Message::Release];
-        for message in others.into_iter().chain([Message::ConsoleReceived]).chain(failures) {
+        let more = [Message::ConsoleReceived, Message::Executing];
+        for message in others.into_iter().chain(more).chain(failures) {
             assert_eq!(Message::parse(&message.to_bytes()), Some(message));
         }
     }
@@ -142,7 +147,7 @@ mod tests {
     fn other_bytes_are_no_message() {
         let whole = Message::Ready.to_bytes();
         for bytes in
-            [&[][..], b"r", &whole[..5], &[whole.as_slice(), b"r"].concat(), b"x\0\0\0\0\0"]
+            [&[][..], b"r", &whole[..5], &[whole.as_slice(), b"r"].concat(), b"y\0\0\0\0\0"]
         {
             assert_eq!(Message::parse(bytes), None, "{bytes:?}");
         }
@@ -163,6 +168,7 @@ mod tests {
         assert!(matches!(Step::Join.failed(1), Error::Starting));
         assert!(matches!(Step::Join.failed(2), Error::Failed(_)));
         assert!(matches!(Step::User.failed(2), Error::NoUser));
+        assert!(matches!(Step::User.failed(12), Error::Failed(_)));
         let text = Step::Cgroup.failed(13).to_string();
         assert_eq!(text, "cannot enter the guest's cgroups");
     }

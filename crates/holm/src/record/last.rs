@@ -18,8 +18,9 @@ pub struct LastRun {
     /// How many seconds it lasted.
     #[serde(default)]
     pub lasted: u64,
-    /// How many processes the kernel has killed because the guest reached its memory limit.
-    pub oom_kills: u64,
+    /// How many processes the kernel has killed because the guest reached its memory limit; `None`
+    /// if that could not be read.
+    pub oom_kills: Option<u64>,
     /// How many times in a row it was restarted by its restart policy.
     pub restarts: u32,
     /// Whether a command has stopped it.

@@ -18,7 +18,7 @@ use Said::{Here, In, On};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 76] = [
+const MESSAGES: [(&str, Said); 77] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -147,6 +147,10 @@ const MESSAGES: [(&str, Said); 76] = [
           holm launch a --base busybox --set net.address=203.0.113.9 -- true; \
           holm --root d rm --force a",
         ),
+    ),
+    (
+        "net.address: ADDRESS is an address",
+        In("guest::mistakes::an_address_of_the_host_is_refused"),
     ),
     (
         "cannot run nft",

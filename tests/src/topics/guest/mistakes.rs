@@ -1,11 +1,13 @@
 //! Mistakes of people, and what they are told.
 
-use std::process::{Child, Stdio};
+use std::io::Read;
+use std::process::{Child, ExitStatus, Stdio};
 
 use crate::guest::{exec, idle, launch_idle, remove};
 use crate::process::Stopped;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
+use crate::topics::net::topology::Topology;
 
 pub const TESTS: &[Test] = &[
     test!(a_guest_that_is_not_there).bases(&["busybox"]),
@@ -14,8 +16,10 @@ pub const TESTS: &[Test] = &[
     test!(a_command_that_cannot_be_executed).bases(&["busybox"]),
     test!(a_service_that_cannot_be_executed).bases(&["busybox"]),
     test!(a_console_with_too_many_readers).bases(&["busybox"]),
+    test!(consoles_that_come_all_at_once).bases(&["busybox"]),
     test!(settings_that_cannot_work_are_refused_at_once).bases(&["busybox"]),
     test!(an_address_of_another_guest_is_refused_at_once).bases(&["busybox"]),
+    test!(an_address_of_the_host_is_refused).bases(&["busybox"]),
 ];
 
 fn a_guest_that_is_not_there(sandbox: &mut Sandbox) {
@@ -42,11 +46,19 @@ fn a_time_that_was_meant_for_wait(sandbox: &mut Sandbox) {
 
 fn a_command_in_a_guest_that_has_ended(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
-    let mut late = Stopped::new(sandbox, &["exec", "box", "--", "true"], "exec-running");
+    let command = ["exec", "box", "--", "true"];
+    let is_told = |(status, said): (ExitStatus, String)| {
+        assert_eq!(status.code(), Some(125), "{said}");
+        assert!(said.contains("guest box is not running; `holm start box` starts it"), "{said}");
+    };
+    let mut late = Stopped::new(sandbox, &command, "exec-running");
     sandbox.holm(&["kill", "box"]).ok();
-    let (status, said) = late.resume(sandbox);
-    assert_eq!(status.code(), Some(125), "{said}");
-    assert!(said.contains("guest box is not running; `holm start box` starts it"), "{said}");
+    is_told(late.resume(sandbox));
+    // The command's process is there, and ends with the guest.
+    sandbox.holm(&["start", "box"]).ok();
+    let mut late = Stopped::new(sandbox, &command, "exec-prepared");
+    sandbox.holm(&["kill", "box"]).ok();
+    is_told(late.end(sandbox));
     sandbox.holm(&["rm", "box"]).ok();
 }
 
@@ -91,6 +103,41 @@ fn a_console_with_too_many_readers(sandbox: &mut Sandbox) {
         let outcome = sandbox.holm(&["console", "--read-only", "box"]);
         outcome.stderr.contains("shows its console to 16 others, and to no more").then_some(())
     });
+    for reader in &mut readers {
+        let _ = reader.kill();
+        let _ = reader.wait();
+    }
+    remove(sandbox, "box");
+}
+
+/// Each is served, or told why not: none is only disconnected.
+fn consoles_that_come_all_at_once(sandbox: &mut Sandbox) {
+    const COUNT: usize = 24;
+    launch_idle(sandbox, "box", &[]);
+    let mut readers: Vec<Child> = (0..COUNT)
+        .map(|_| {
+            let mut command = sandbox.command();
+            command.args(["console", "--read-only", "box"]).stdin(Stdio::null());
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("holm")
+        })
+        .collect();
+    let mut refused = Vec::new();
+    sandbox.wait_for("all but 16 to be refused", || {
+        readers.retain_mut(|reader| {
+            let Some(status) = reader.try_wait().expect("our child") else { return true };
+            let mut said = String::new();
+            let stderr = reader.stderr.take().expect("piped");
+            { stderr }.read_to_string(&mut said).expect("text");
+            refused.push((status.code(), said));
+            false
+        });
+        (readers.len() <= 16).then_some(())
+    });
+    for (code, said) in refused {
+        assert_eq!(code, Some(125), "{said}");
+        assert!(said.contains("shows its console to 16 others, and to no more"), "{said}");
+    }
+    assert_eq!(readers.len(), 16, "they stay");
     for reader in &mut readers {
         let _ = reader.kill();
         let _ = reader.wait();
@@ -148,4 +195,30 @@ fn an_address_of_another_guest_is_refused_at_once(sandbox: &mut Sandbox) {
     sandbox.holm(&["set", "two", "net.address=10.9.8.8"]).ok();
     remove(sandbox, "one");
     sandbox.holm(&["rm", "two"]).ok();
+}
+
+/// At once, and at the start if the host has got it since.
+fn an_address_of_the_host_is_refused(sandbox: &mut Sandbox) {
+    let topology = Topology::new();
+    let holm = |args: &[&str]| topology.host.with(|| sandbox.holm(args));
+    let private = ["--base", "busybox", "--", "sleep", "100000"];
+    holm(&[&["create", "box"][..], &private].concat()).ok();
+    for (hosts, later) in [("192.0.2.2", "198.51.100.7"), ("2001:db8::2", "2001:db8:7::7")] {
+        let change = format!("net.address={hosts}");
+        let said = [hosts, "an address of this host itself", "set another one"];
+        holm(&["set", "box", &change]).refused(&said);
+        holm(&["create", "two", "--base", "busybox", "--set", &change]).refused(&said);
+        holm(&["set", "box", &format!("net.address={later}")]).ok();
+        topology.host.sh(&format!("ip addr add {later} dev lo"));
+        holm(&["start", "box"]).refused(&[later, "an address of this host itself"]);
+        topology.host.sh(&format!("ip addr del {later} dev lo"));
+        // Its own, to which the host has a route.
+        holm(&["start", "box"]).ok();
+        holm(&["restart", "box"]).ok();
+        holm(&["set", "box", "restart=always", &format!("net.address={later}")]).ok();
+        holm(&["stop", "box"]).ok();
+    }
+    // Without a network of its own the guest has none of them.
+    holm(&["set", "box", "net.address=", "net.mode=host"]).ok();
+    holm(&["rm", "box"]).ok();
 }

@@ -23,6 +23,7 @@ pub const TESTS: &[Test] = &[
     test!(an_adopted_guests_end_is_known).bases(&["busybox"]),
     test!(a_guest_outlives_its_monitor).bases(&["busybox"]),
     test!(a_new_monitor_is_reported_once).bases(&["busybox"]),
+    test!(a_new_monitor_answers_requests_for_addresses).bases(&["busybox"]),
 ];
 
 /// Kills the monitor, and lets a command start another.
@@ -274,4 +275,18 @@ fn a_new_monitor_is_reported_once(sandbox: &mut Sandbox) {
     for name in names {
         remove(sandbox, name);
     }
+}
+
+fn a_new_monitor_answers_requests_for_addresses(sandbox: &mut Sandbox) {
+    let args = ["launch", "box", "--base", "busybox", "--", "sleep", "100000"];
+    sandbox.holm(&args).ok();
+    kill_hard(sandbox, process_of(&status(sandbox, "box"), "monitor_pid"));
+    let again = sandbox.holm(&["status", "box", "--json"]).ok();
+    assert!(again.stderr.contains("a new one was started"), "{again}");
+    let address = again.json()["addresses"][0].as_str().expect("an address").to_owned();
+    let script = "printf '#!/bin/sh\\necho \"$1 $ip\"\\n' > /lease; chmod 755 /lease; \
+        busybox udhcpc -i eth0 -n -q -f -s /lease";
+    let lease = exec(sandbox, "box", script).ok();
+    assert!(lease.stdout.contains(&format!("bound {address}")), "{lease}");
+    remove(sandbox, "box");
 }

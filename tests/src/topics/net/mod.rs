@@ -6,7 +6,7 @@ mod reach;
 mod requests;
 mod rules;
 mod shared;
-mod topology;
+pub mod topology;
 
 use holm::config::{Net, Proto, Publish};
 

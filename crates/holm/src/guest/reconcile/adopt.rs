@@ -22,7 +22,7 @@ pub fn adopt(guest: &LockedGuest<'_>, running: &mut RunningGuest) -> Result<()> 
         other => other?,
     };
     let adopt = |ready: &dyn Fn()| {
-        let console = monitor::orphan_console(record.init_pid, &init, record.ids.base);
+        let console = monitor::orphan_console(record.init_pid, &init, record.ids.base)?;
         let init = launch::Running { pidfd: init, console };
         let handoff = MonitorFiles::open(guest, cgroup, responder)?.handoff(guest, init, None);
         record.monitor_pid = own_pid();

@@ -8,6 +8,7 @@ use super::super::running::RunningGuest;
 use super::monitor_title::is_monitor;
 use crate::cgroup::GuestCgroup;
 use crate::config::Restart;
+use crate::failed::in_one_line;
 use crate::net;
 use crate::pool;
 use crate::process::{ended_within, own_pid};
@@ -31,7 +32,7 @@ pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
         let RunRecord { monitor_pid, monitor_inode, .. } = *record;
         (Some(PendingRestart { at: now(), monitor_pid, monitor_inode }), None)
     } else {
-        (None, restart_without_monitor(guest))
+        (None, restart_without_monitor(guest)?)
     };
     clean_up_with(guest, run, |last| LastRun {
         pending: last.pending.or(pending),
@@ -41,13 +42,22 @@ pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
 }
 
 /// Why a guest that lost its monitor before its init is not started again, although its restart
-/// policy may say so.
-fn restart_without_monitor(guest: &Guest<'_>) -> Option<String> {
-    let restarts = guest.config().is_ok_and(|(_, config)| config.restart != Restart::No);
-    restarts.then(|| {
-        let name = guest.name();
-        format!("its monitor was killed, so nothing applied restart; `holm start {name}` starts it")
-    })
+/// policy may say so. If that cannot be read the cleaning up goes on, and this tells why.
+fn restart_without_monitor(guest: &Guest<'_>) -> Result<Option<String>> {
+    if !guest.has_dir()? {
+        return Ok(None);
+    }
+    let unread = match guest.config() {
+        Ok((_, config)) if config.restart == Restart::No => return Ok(None),
+        Ok(_) => String::new(),
+        // `status` shows which.
+        Err(Error::Config(_)) => ", which cannot be read: guest.toml has a mistake".to_owned(),
+        Err(error) => format!(", which could not be read: {}", in_one_line(&error)),
+    };
+    let name = guest.name();
+    Ok(Some(format!(
+        "its monitor was killed, so nothing applied restart{unread}; `holm start {name}` starts it"
+    )))
 }
 
 /// Waits until the monitor has noted how init ended, which it does first of all: whoever comes
@@ -81,7 +91,9 @@ pub fn clean_up_with(
     if run.record.ephemeral {
         return clean_up_ephemeral(guest, run);
     }
-    let oom_kills = run.cgroup.oom_kills().unwrap_or(0);
+    // A count that cannot be read keeps nothing from being cleaned up; the record says that it is
+    // unknown.
+    let oom_kills = run.cgroup.oom_kills().ok();
     end_processes_and_network(&run)?;
     if run.record.init_pid != 0 {
         let last = guest.last_run()?.unwrap_or_default();
@@ -137,7 +149,7 @@ fn remove_cgroup(cgroup: GuestCgroup) -> Result<()> {
 fn ended_run(
     guest: &Guest<'_>,
     record: &RunRecord,
-    oom_kills: u64,
+    oom_kills: Option<u64>,
     before: &LastRun,
 ) -> Result<LastRun> {
     let ended = guest.end_note(record.init_inode)?;

@@ -109,11 +109,11 @@ pub fn is_active(guest: &Guest<'_>) -> Result<bool> {
 }
 
 /// How many processes the kernel has killed because a guest had reached its memory limit: in the
-/// current run, and in the last.
-pub fn oom_kills(guest: &Guest<'_>) -> Result<(u64, u64)> {
+/// current run, and in the last, where `None` means that it is not known.
+pub fn oom_kills(guest: &Guest<'_>) -> Result<(u64, Option<u64>)> {
     let found = inspect(guest)?;
-    let last = |found: &Summary| found.last.as_ref().map_or(0, |last| last.oom_kills);
-    Ok(found.map_or((0, 0), |found| (found.oom_kills, last(&found))))
+    let last = |found: &Summary| found.last.as_ref().map_or(Some(0), |last| last.oom_kills);
+    Ok(found.map_or((0, Some(0)), |found| (found.oom_kills, last(&found))))
 }
 
 /// Restores the ruleset if it is missing, and adds a notice to the summaries of the guests that it

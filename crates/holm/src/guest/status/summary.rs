@@ -61,7 +61,8 @@ pub struct Summary {
     /// What init last reported of itself (`STATUS=` of `sd_notify(3)`), in words that the guest
     /// chooses; `None` if that was nothing, or a new monitor would not have received it.
     pub status_text: Option<String>,
-    /// The ruleset that protects its network had been flushed: whether it was restored, or why not.
+    /// The ruleset that protects its network had been flushed: whether it was restored, or why not;
+    /// or it could not be looked at.
     pub ruleset_notice: Option<String>,
     /// Its settings; `None` for a guest for one command, and if they have a mistake.
     pub config: Option<Config>,
@@ -163,7 +164,8 @@ fn summary_of(
         None if ended => Status::Stopping,
         None => Status::Stopped,
     };
-    let usage = running.as_ref().and_then(|it| it.cgroup.usage().ok());
+    let usage = running.as_ref().map(|it| it.cgroup.usage()).transpose()?;
+    let status_text = running.as_ref().map_or(Ok(None), status_text)?;
     Ok(Some(Summary {
         name: name.clone(),
         status,
@@ -172,7 +174,7 @@ fn summary_of(
         usage,
         monitor_missing,
         readiness,
-        status_text: running.as_ref().and_then(status_text),
+        status_text,
         ruleset_notice: None,
         config,
         record: running.map(|it| it.record),
@@ -219,11 +221,11 @@ pub(super) fn unknown(name: &Name, error: &Error) -> Summary {
 }
 
 /// A monitor that adopted the guest receives none of init's messages, so the text could be old.
-fn status_text(running: &RunningGuest) -> Option<String> {
-    match running.record.adopted {
-        None => running.cgroup.status_text().ok()?,
+fn status_text(running: &RunningGuest) -> Result<Option<String>> {
+    Ok(match running.record.adopted {
+        None => running.cgroup.status_text()?,
         Some(_) => None,
-    }
+    })
 }
 
 fn readiness_of(running: &RunningGuest) -> Result<Readiness> {

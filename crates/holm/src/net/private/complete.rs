@@ -1,5 +1,6 @@
 //! The part of a private guest's plan that depends on the host.
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use super::super::error::Error;
@@ -19,6 +20,9 @@ const MTU_MIN: u32 = 1280;
 pub fn complete(network: &mut Network, net: &Net) -> Result<(), Error> {
     network.publish.clone_from(&net.publish);
     let socket = Socket::route()?;
+    for address in &net.address {
+        check_not_hosts(&socket, *address)?;
+    }
     network.mtu = route::uplink_mtu(&socket)?.unwrap_or(MTU_DEFAULT).clamp(MTU_MIN, 65535);
     if !has_ipv6()? {
         network.guest_v6 = None;
@@ -35,6 +39,12 @@ pub fn complete(network: &mut Network, net: &Net) -> Result<(), Error> {
         ports::check_guests(&socket, network)?;
     }
     ports::check_host(network)
+}
+
+/// Refuses an address that the host has itself, which one request for its route tells, however many
+/// interfaces there are.
+pub fn check_not_hosts(socket: &Socket, address: IpAddr) -> Result<(), Error> {
+    if route::is_local(socket, address)? { Err(Error::HostsAddress { address }) } else { Ok(()) }
 }
 
 fn has_ipv6() -> Result<bool, Error> {

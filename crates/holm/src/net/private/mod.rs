@@ -20,6 +20,7 @@ mod veth;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 pub use attach::{attached_contexts, destroy, detach, has_ruleset, restore_ruleset};
+pub use complete::check_not_hosts;
 #[cfg(feature = "fuzzing")]
 pub use foreign_chains::dropping_chains;
 pub use foreign_chains::{Blocker, blockers};
