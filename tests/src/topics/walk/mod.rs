@@ -4,6 +4,7 @@
 //!
 //! The usual run takes samples; `make walk` takes every call. `cost` counts the calls of a verb.
 
+mod attach;
 mod cost;
 mod strace;
 mod verbs;

@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use super::attach::{trace_clone, trace_monitor};
 use crate::command::Outcome;
-use crate::process::{has_ended, process};
 use crate::sandbox::Sandbox;
 
 /// A system call of a command: its name, and which of those of this name it is, from 1.
@@ -56,6 +56,12 @@ pub enum Traced {
     Holm,
     /// The holm-import that a command runs.
     Importer,
+    /// The process that a command clones to launch guest `box`, and that becomes its monitor.
+    Launcher,
+    /// The init of guest `box`, from the clone on.
+    Init,
+    /// The process that `exec` clones into guest `box`, from the clone to exec.
+    ExecChild,
     /// The monitor of guest `box`, which becomes `holm monitor-ended`, after the end of init; there
     /// is no command then.
     Monitor,
@@ -64,7 +70,8 @@ pub enum Traced {
 /// Runs `holm ARGS...`; returns how it ended, and the system calls of the traced process.
 pub fn record(sandbox: &Sandbox, traced: Traced, args: &[&str]) -> (Outcome, Vec<Call>) {
     let outcome = trace(sandbox, traced, &["-e", "trace=all"], args);
-    (outcome, parse(&fs::read_to_string(log(sandbox)).expect("a log of strace")))
+    let log = fs::read_to_string(log(sandbox)).expect("a log of strace");
+    (outcome, parse(traced, &log))
 }
 
 /// Runs `holm ARGS...` with a fault at a call; returns how it ended, and whether it came to that
@@ -86,7 +93,10 @@ pub fn run_with(
     let log = fs::read_to_string(log(sandbox)).expect("a log of strace");
     let hit = match fault {
         // strace is killed too, and may not get to `<unfinished ...>`.
-        Fault::Kill => log.trim_end().ends_with('?') || log.contains("<unfinished ...>"),
+        Fault::Kill => {
+            let ends = ["<unfinished ...>", "+++ killed by SIGKILL +++"];
+            log.trim_end().ends_with('?') || ends.iter().any(|end| log.contains(end))
+        }
         Fault::Error(_) => log.contains("(INJECTED)"),
     };
     (outcome, hit)
@@ -108,7 +118,7 @@ fn trace(sandbox: &Sandbox, traced: Traced, options: &[&str], args: &[&str]) -> 
     let mut command = match traced {
         Traced::Holm => {
             let mut command = strace(sandbox, options);
-            command.arg("--").arg(holm.get_program());
+            command.arg("-q").arg("--").arg(holm.get_program());
             command
         }
         Traced::Importer => {
@@ -116,7 +126,16 @@ fn trace(sandbox: &Sandbox, traced: Traced, options: &[&str], args: &[&str]) -> 
             command.env("HOLM_IMPORT", traced_importer(sandbox, options));
             command
         }
-        Traced::Monitor => return trace_monitor(sandbox, options),
+        Traced::Launcher => {
+            return trace_clone(sandbox, "record", ".monitor", strace(sandbox, options), args);
+        }
+        Traced::Init => {
+            return trace_clone(sandbox, "record", "box", strace(sandbox, options), args);
+        }
+        Traced::ExecChild => {
+            return trace_clone(sandbox, "exec-running", "box", strace(sandbox, options), args);
+        }
+        Traced::Monitor => return trace_monitor(sandbox, strace(sandbox, options)),
     };
     for (name, value) in holm.get_envs() {
         if name != "HOLM_IMPORT" || traced == Traced::Holm {
@@ -128,7 +147,7 @@ fn trace(sandbox: &Sandbox, traced: Traced, options: &[&str], args: &[&str]) -> 
 
 fn strace(sandbox: &Sandbox, options: &[&str]) -> Command {
     let mut command = Command::new("strace");
-    command.args(["-q", "-e", "signal=none", "-o"]).arg(log(sandbox)).args(options);
+    command.args(["-e", "signal=none", "-o"]).arg(log(sandbox)).args(options);
     command
 }
 
@@ -138,7 +157,7 @@ fn traced_importer(sandbox: &Sandbox, options: &[&str]) -> PathBuf {
     let command = strace(sandbox, options);
     let words = command.get_args().map(|word| word.to_str().expect("text"));
     let script = format!(
-        "#!/bin/sh\nexec strace {} -- {} \"$@\"\n",
+        "#!/bin/sh\nexec strace -q {} -- {} \"$@\"\n",
         words.collect::<Vec<_>>().join(" "),
         sandbox.options.import.display(),
     );
@@ -147,26 +166,8 @@ fn traced_importer(sandbox: &Sandbox, options: &[&str]) -> PathBuf {
     path
 }
 
-/// Attaches strace to the monitor, kills the guest's init, and waits for the monitor.
-fn trace_monitor(sandbox: &Sandbox, options: &[&str]) -> Outcome {
-    let (init, monitor) = (process(sandbox, "init_pid"), process(sandbox, "monitor_pid"));
-    let pid = monitor.as_raw_nonzero().to_string();
-    let mut command = strace(sandbox, options);
-    let mut strace = command.args(["-p", &pid]).stderr(Stdio::null()).spawn().expect("strace");
-    sandbox.wait_for("strace traces the monitor", || {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        (!status.contains("TracerPid:\t0\n")).then_some(())
-    });
-    let init = init.as_raw_nonzero().to_string();
-    let outcome = sandbox.run(Command::new("kill").args(["-KILL", &init]));
-    sandbox.wait_for("the monitor ends", || {
-        has_ended(monitor).then_some(strace.try_wait().expect("our child")?)
-    });
-    outcome
-}
-
 /// The calls in a log, in their order.
-fn parse(log: &str) -> Vec<Call> {
+fn parse(traced: Traced, log: &str) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     for line in log.lines() {
         let Some((name, _)) = line.split_once('(') else { continue };
@@ -174,6 +175,10 @@ fn parse(log: &str) -> Vec<Call> {
         {
             let nth = calls.iter().filter(|call| call.name == name).count() + 1;
             calls.push(Call { name: name.to_owned(), nth });
+        }
+        // The calls of the guest's program are its own.
+        if traced == Traced::ExecChild && name == "execveat" && line.ends_with("= 0") {
+            break;
         }
     }
     calls

@@ -22,6 +22,9 @@ pub const TESTS: &[Test] = &[
     test!(set_running).bases(&["busybox"]),
     test!(set_stopped).bases(&["busybox"]),
     test!(start).bases(&["busybox"]),
+    test!(start_launcher).bases(&["busybox"]),
+    test!(start_init).bases(&["busybox"]),
+    test!(exec_child).bases(&["busybox"]),
     test!(stop).bases(&["busybox"]),
 ];
 
@@ -123,6 +126,21 @@ fn set_stopped(sandbox: &mut Sandbox) {
 
 fn start(sandbox: &mut Sandbox) {
     walk(sandbox, &Verb::new(&["start", "box"], Guest::Stopped));
+}
+
+fn start_launcher(sandbox: &mut Sandbox) {
+    let verb = Verb::new(&["start", "box"], Guest::Stopped);
+    walk(sandbox, &Verb { traced: Traced::Launcher, ..verb });
+}
+
+fn start_init(sandbox: &mut Sandbox) {
+    let verb = Verb::new(&["start", "box"], Guest::Stopped);
+    walk(sandbox, &Verb { traced: Traced::Init, ..verb });
+}
+
+fn exec_child(sandbox: &mut Sandbox) {
+    let verb = Verb::harmless(&["exec", "box", "true"]);
+    walk(sandbox, &Verb { traced: Traced::ExecChild, ..verb });
 }
 
 fn stop(sandbox: &mut Sandbox) {
