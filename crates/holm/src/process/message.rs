@@ -113,7 +113,7 @@ impl Step {
         match self {
             Self::Exec => Error::Exec { errno },
             Self::Join if error == Errno::PERM => Error::Starting,
-            Self::User => Error::NoUser,
+            Self::User if error == Errno::NOENT => Error::NoUser,
             Self::Directory => Error::Directory(error.into()),
             Self::Filter => Error::Filter(error.into()),
             Self::Console if error == Errno::NOSPC => {
