@@ -52,7 +52,7 @@ pub fn orphan_console(pid: i32, init: &OwnedFd, base: u32) -> Option<OwnedFd> {
 /// The master that minimal init keeps.
 fn kept(init: &OwnedFd) -> Option<OwnedFd> {
     let master = pidfd_getfd(init, CONSOLE_MASTER, PidfdGetfdFlags::empty()).ok()?;
-    is_master(master.as_fd()).then_some(master)
+    is_master(master.as_fd()).ok()?.then_some(master)
 }
 
 /// A new master for `/dev/pts/0`, which is what the console of a system's own init is.
@@ -61,7 +61,7 @@ fn reopened(pid: i32, base: u32) -> Option<OwnedFd> {
     let root = open(format!("/proc/{pid}/root"), path | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     let ptmx = openat2(&root, "dev/pts/ptmx", path, Mode::empty(), inside).ok()?;
-    if !is_master(ptmx.as_fd()) {
+    if !is_master(ptmx.as_fd()).ok()? {
         return None;
     }
     // Whoever opens it owns the terminal, and the host's root is nobody in the guest: its getty

@@ -136,7 +136,7 @@ impl ParentEnd {
             let Message::Console(fd) = message else { return Err(unexpected(message)) };
             let fail = |errno| Error::step("take", "the guest's console", errno);
             let copy = pidfd_getfd(child, fd, PidfdGetfdFlags::empty()).map_err(fail)?;
-            if !is_master(copy.as_fd()) {
+            if !is_master(copy.as_fd()).map_err(fail)? {
                 return Err(fail(Errno::NOTTY));
             }
             console = Some(copy);
