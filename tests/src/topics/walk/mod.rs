@@ -5,8 +5,10 @@
 //! The usual run takes samples; `make walk` takes every call. `cost` counts the calls of a verb.
 
 mod attach;
+mod check;
 mod cost;
 mod strace;
+mod verb;
 mod verbs;
 
 use crate::test::Test;
