@@ -53,10 +53,10 @@ fn check_message(outcome: &Outcome, fault: Fault) -> Result<(), String> {
     }
 }
 
-/// Whether a message has the words of musl or of glibc for an error.
+/// Whether a message has the words of musl, of glibc, or of minimal init for an error.
 fn names(message: &str, errno: &str) -> bool {
     let words: &[&str] = match errno {
-        "ENOMEM" => &["Out of memory", "Cannot allocate memory"],
+        "ENOMEM" => &["Out of memory", "Cannot allocate memory", "memory is short"],
         "EIO" => &["I/O error", "Input/output error"],
         "ENOSPC" => &["No space left on device"],
         "EPERM" => &["Operation not permitted"],

@@ -14,7 +14,6 @@ use crate::sandbox::Sandbox;
 pub struct Call {
     pub name: String,
     pub nth: usize,
-    /// It cannot fail: a message through a pipe from or to the parent, or a look at an own limit.
     is_sure: bool,
 }
 
@@ -189,9 +188,7 @@ fn parse(traced: Traced, log: &str) -> Vec<Call> {
         if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         {
             let nth = calls.iter().filter(|call| call.name == name).count() + 1;
-            let is_pipe = matches!(traced, Traced::Init | Traced::ExecChild);
-            let message = is_pipe && ["read", "write"].contains(&name) && line.contains("\", 6) ");
-            let is_sure = message || (name == "prlimit64" && line.contains(", NULL, "));
+            let is_sure = is_sure(traced, name, line);
             calls.push(Call { name: name.to_owned(), nth, is_sure });
         }
         // The calls of the guest's program are its own.
@@ -200,4 +197,15 @@ fn parse(traced: Traced, log: &str) -> Vec<Call> {
         }
     }
     calls
+}
+
+/// Whether a call cannot fail: a message through a pipe from or to the parent, which nobody could
+/// be told of either, or a look at an own limit.
+fn is_sure(traced: Traced, name: &str, line: &str) -> bool {
+    match (traced, name) {
+        (Traced::Init | Traced::ExecChild, "read" | "write") => line.contains("\", 6) "),
+        (Traced::Launcher, "write") => line.contains(r#""\0", 1) "#),
+        (_, "prlimit64") => line.contains(", NULL, "),
+        _ => false,
+    }
 }

@@ -124,7 +124,10 @@ pub fn walk(sandbox: &mut Sandbox, verb: &Verb) {
             try_fault(sandbox, verb, &before, call, *fault, &mut made)
         }));
         let panicked = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
-            Ok(said) => Err(*said),
+            Ok(said) => {
+                tidy(sandbox);
+                Err(*said)
+            }
             Err(panic) => resume_unwind(panic),
         };
         if let Err(failure) = tried.unwrap_or_else(panicked) {
