@@ -3,49 +3,53 @@
 use super::strace::Traced;
 use super::verb::{Guest, Verb, walk};
 use crate::host::free_port;
+use crate::options::Lane;
 use crate::sandbox::Sandbox;
 use crate::source::system;
 use crate::test::{Test, test};
 
+/// In the machines those of these that are most unlike each other are enough.
+const VM: (&[Lane], &str) = (&[Lane::Vm], "each fault takes many seconds there");
+
 pub const TESTS: &[Test] = &[
-    test!(base_remove),
+    test!(base_remove).slow_in(VM.0, VM.1),
     test!(create).bases(&["busybox"]),
     test!(exec).bases(&["busybox"]),
     test!(exec_child).bases(&["busybox"]),
-    test!(freeze).bases(&["busybox"]),
+    test!(freeze).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(import),
     test!(importer),
     test!(kill).bases(&["busybox"]),
-    test!(launch).bases(&["busybox"]),
-    test!(launch_launcher).bases(&["busybox"]),
+    test!(launch).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(launch_launcher).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(list).bases(&["busybox"]),
     test!(monitors_end).bases(&["busybox"]),
-    test!(published_kill).bases(&["busybox"]),
-    test!(published_monitors_end).bases(&["busybox"]),
-    test!(published_start).bases(&["busybox"]),
-    test!(published_start_init).bases(&["busybox"]),
+    test!(published_kill).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(published_monitors_end).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(published_start).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(published_start_init).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(published_start_launcher).bases(&["busybox"]),
-    test!(published_stop).bases(&["busybox"]),
-    test!(release).bases(&["busybox"]),
+    test!(published_stop).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(release).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(remove).bases(&["busybox"]),
-    test!(remove_running).bases(&["busybox"]),
+    test!(remove_running).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(rename).bases(&["busybox"]),
     test!(restart).bases(&["busybox"]),
-    test!(restart_init).bases(&["busybox"]),
-    test!(restart_launcher).bases(&["busybox"]),
+    test!(restart_init).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(restart_launcher).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(run).bases(&["busybox"]),
-    test!(run_init).bases(&["busybox"]),
-    test!(run_keep).bases(&["busybox"]),
+    test!(run_init).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(run_keep).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(set_running).bases(&["busybox"]),
     test!(set_stopped).bases(&["busybox"]),
     test!(start).bases(&["busybox"]),
-    test!(start_all).bases(&["busybox"]),
+    test!(start_all).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(start_init).bases(&["busybox"]),
     test!(start_launcher).bases(&["busybox"]),
     test!(stop).bases(&["busybox"]),
-    test!(thaw).bases(&["busybox"]),
-    test!(unset_running).bases(&["busybox"]),
-    test!(unset_stopped).bases(&["busybox"]),
+    test!(thaw).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(unset_running).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(unset_stopped).bases(&["busybox"]).slow_in(VM.0, VM.1),
 ];
 
 const CREATE: &[&str] = &["create", "box", "--base", "busybox", "--", "sleep", "100000"];
