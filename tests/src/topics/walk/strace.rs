@@ -53,8 +53,9 @@ impl Call {
             | "bind" | "connect" | "listen" | "flock" | "ioctl" | "prctl" | "execve"
             | "execveat" | "pidfd_getfd" | "pidfd_send_signal" | "seccomp" | "chdir" | "fchdir"
             | "sethostname" | "setgroups" | "mount_setattr" | "umount2" | "pivot_root"
-            | "setsockopt" | "fcntl" | "close_range" => &["ENOMEM"],
-            "epoll_create1" | "epoll_ctl" | "timerfd_create" | "eventfd2" => &["EMFILE", "ENOMEM"],
+            | "setsockopt" | "close_range" => &["ENOMEM"],
+            "epoll_create1" | "timerfd_create" | "eventfd2" => &["EMFILE", "ENOMEM"],
+            "epoll_ctl" => &["ENOMEM", "ENOSPC"],
             "prlimit64" => &["EPERM"],
             // They cannot fail on a sane host, or the standard library panics if they do, which it
             // does for poll.
