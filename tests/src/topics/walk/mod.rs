@@ -7,6 +7,7 @@
 mod attach;
 mod check;
 mod cost;
+mod single;
 mod strace;
 mod verb;
 mod verbs;
@@ -14,5 +15,5 @@ mod verbs;
 use crate::test::Test;
 
 pub fn tests() -> Vec<Test> {
-    [verbs::TESTS, cost::TESTS].concat()
+    [verbs::TESTS, single::TESTS, cost::TESTS].concat()
 }

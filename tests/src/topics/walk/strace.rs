@@ -25,6 +25,10 @@ pub enum Fault {
 }
 
 impl Call {
+    pub fn new(name: &str, nth: usize) -> Self {
+        Self { name: name.to_owned(), nth, is_sure: false }
+    }
+
     /// Whether it changes nothing that outlives the process, whatever its arguments are.
     pub fn changes_nothing(&self) -> bool {
         let own = ["brk", "mmap", "mprotect", "munmap", "rt_sigaction", "rt_sigprocmask"];
