@@ -21,30 +21,61 @@ pub struct Outcome {
 
 /// Runs `command` with `input` on its standard input; kills it, and panics, after `limit`.
 pub fn run(command: &mut Command, input: &[u8], limit: Duration) -> Outcome {
-    let line = describe(command);
-    let begin = Instant::now();
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .unwrap_or_else(|error| panic!("{line}: {error}"));
-    let stdout = collect(child.stdout.take().expect("piped"));
-    let stderr = collect(child.stderr.take().expect("piped"));
-    // A command that ends without reading gives a broken pipe, which says nothing about it.
-    let _ = child.stdin.take().expect("piped").write_all(input);
+    Running::new(command, input).finish(limit)
+}
 
-    let status = wait(&mut child, &line, begin + limit);
-    let took = begin.elapsed();
-    let read = |receiver: &Receiver<Vec<u8>>, which: &str| {
-        let left = limit.saturating_sub(begin.elapsed()).max(Duration::from_secs(2));
-        let bytes = receiver.recv_timeout(left).unwrap_or_else(|_| {
-            panic!("{line}: ended, but something it left running still holds its {which}");
-        });
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
-    Outcome { status, stdout: read(&stdout, "stdout"), stderr: read(&stderr, "stderr"), took, line }
+/// A command that runs.
+pub struct Running {
+    child: Child,
+    line: String,
+    begin: Instant,
+    stdout: Receiver<Vec<u8>>,
+    stderr: Receiver<Vec<u8>>,
+}
+
+impl Running {
+    /// Runs `command` with `input` on its standard input.
+    pub fn new(command: &mut Command, input: &[u8]) -> Self {
+        let line = describe(command);
+        let begin = Instant::now();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{line}: {error}"));
+        let stdout = collect(child.stdout.take().expect("piped"));
+        let stderr = collect(child.stderr.take().expect("piped"));
+        // A command that ends without reading gives a broken pipe, which says nothing about it.
+        let _ = child.stdin.take().expect("piped").write_all(input);
+        Self { child, line, begin, stdout, stderr }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("our own child").is_some()
+    }
+
+    /// Waits for its end; kills it, and panics, `limit` after its begin.
+    pub fn finish(mut self, limit: Duration) -> Outcome {
+        let status = wait(&mut self.child, &self.line, self.begin + limit);
+        let took = self.begin.elapsed();
+        let read = |receiver: &Receiver<Vec<u8>>, which: &str| {
+            let left = limit.saturating_sub(self.begin.elapsed()).max(Duration::from_secs(2));
+            let bytes = receiver.recv_timeout(left).unwrap_or_else(|_| {
+                let line = &self.line;
+                panic!("{line}: ended, but something it left running still holds its {which}");
+            });
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        let (stdout, stderr) = (read(&self.stdout, "stdout"), read(&self.stderr, "stderr"));
+        Outcome { status, stdout, stderr, took, line: self.line }
+    }
 }
 
 /// The output of a successful command on a terminal.

@@ -14,15 +14,16 @@ const LAG: usize = 1 << 20;
 pub struct Clients([Option<OwnedFd>; CLIENTS_MAX]);
 
 impl Clients {
-    /// Accepts a client; one too many is turned away.
+    /// Accepts a client; one too many, or one that cannot be watched, is turned away.
     pub fn accept(&mut self, listener: &OwnedFd, watch: &Watch, console: bool) {
         let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else {
             return;
         };
         let Some(slot) = self.0.iter_mut().find(|slot| slot.is_none()) else { return };
         let _ = sockopt::set_socket_send_buffer_size_force(&socket, LAG);
-        if send(&socket, &client::hello(console), SendFlags::NOSIGNAL).is_ok() {
-            watch.add_edge_triggered(&socket, Token::Client);
+        if watch.add_edge_triggered(&socket, Token::Client).is_ok()
+            && send(&socket, &client::hello(console), SendFlags::NOSIGNAL).is_ok()
+        {
             *slot = Some(socket);
         }
     }

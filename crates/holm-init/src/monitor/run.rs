@@ -11,6 +11,7 @@ use crate::responder::Responder;
 use core::ffi::CStr;
 use holm_proto::Ended;
 use holm_sys::bare::{self, Inherited};
+use rustix::io::Errno;
 
 /// After this many turns without a pause the monitor makes one: a guest that floods its console
 /// pays for it, not the host.
@@ -47,25 +48,31 @@ pub fn run(title: &'static CStr, inherited: Inherited) -> i32 {
     let responder = guest.responder.take().and_then(Responder::new);
     let clients = Clients::default();
     let mut monitor = Monitor { guest, watch, log, console, responder, clients };
-    monitor.subscribe();
+    // It would wait for ever for what it cannot watch. The next command makes another monitor.
+    if monitor.subscribe().is_err() {
+        return 125;
+    }
     let ended = monitor.serve();
     monitor.clients.end(ended);
     hand_over::hand_over(monitor.guest, ended)
 }
 
 impl Monitor {
-    fn subscribe(&self) {
-        self.watch.add_level_triggered(&self.guest.init, Token::Init);
-        self.watch.add_level_triggered(&self.guest.listener, Token::Listener);
+    fn subscribe(&self) -> Result<(), Errno> {
+        self.watch.add_level_triggered(&self.guest.init, Token::Init)?;
+        self.watch.add_level_triggered(&self.guest.listener, Token::Listener)?;
         if let Some(notify) = &self.guest.notify {
-            self.watch.add_level_triggered(notify, Token::Notify);
+            self.watch.add_level_triggered(notify, Token::Notify)?;
         }
         if let Some(responder) = &self.responder {
-            self.watch.add_level_triggered(&responder.socket, Token::Responder);
+            self.watch.add_level_triggered(&responder.socket, Token::Responder)?;
         }
         if let Some(console) = &self.console {
-            self.watch.add_edge_triggered(&console.master, Token::Console);
+            let watched = self.watch.add_edge_triggered(&console.master, Token::Console);
+            // What init kept may be no open file (O_PATH): then it has done without a console.
+            return watched.or_else(|errno| if errno == Errno::BADF { Ok(()) } else { Err(errno) });
         }
+        Ok(())
     }
 
     /// Serves until init has ended; returns how it did.

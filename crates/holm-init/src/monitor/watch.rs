@@ -35,21 +35,19 @@ impl Watch {
     }
 
     /// Reports as long as something can be read (level-triggered).
-    pub fn add_level_triggered(&self, fd: &impl AsFd, token: Token) {
-        self.add(fd, token, epoll::EventFlags::IN);
+    pub fn add_level_triggered(&self, fd: &impl AsFd, token: Token) -> Result<(), Errno> {
+        self.add(fd, token, epoll::EventFlags::IN)
     }
 
     /// Reports once whenever something new happens (edge-triggered): what has hung up stays so, and
     /// must not keep the monitor busy.
-    pub fn add_edge_triggered(&self, fd: &impl AsFd, token: Token) {
+    pub fn add_edge_triggered(&self, fd: &impl AsFd, token: Token) -> Result<(), Errno> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
-        self.add(fd, token, flags);
+        self.add(fd, token, flags)
     }
 
-    fn add(&self, fd: &impl AsFd, token: Token, flags: epoll::EventFlags) {
-        // A descriptor that cannot be watched is never reported; the monitor has nowhere to report
-        // that.
-        let _ = epoll::add(&self.0, fd, epoll::EventData::new_u64(token as u64), flags);
+    fn add(&self, fd: &impl AsFd, token: Token, flags: epoll::EventFlags) -> Result<(), Errno> {
+        epoll::add(&self.0, fd, epoll::EventData::new_u64(token as u64), flags)
     }
 
     /// The next event; `None` after `seconds`, or when interrupted.

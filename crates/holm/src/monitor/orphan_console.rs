@@ -80,7 +80,8 @@ pub fn orphan_console(pid: i32, init: &OwnedFd, base: u32) -> Result<Option<Owne
 /// The master that minimal init keeps; `None` if it keeps none, or has ended.
 fn kept(init: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     match pidfd_getfd(init, CONSOLE_MASTER, PidfdGetfdFlags::empty()) {
-        Ok(master) => Ok(is_master(master.as_fd()).then_some(master)),
+        // It may be a file that the guest serves, whose errors are the guest's.
+        Ok(master) => Ok(is_master(master.as_fd()).unwrap_or(false).then_some(master)),
         Err(Errno::BADF | Errno::SRCH) => Ok(None),
         Err(errno) => Err(errno.into()),
     }
@@ -95,7 +96,7 @@ fn reopened(pid: i32, base: u32) -> io::Result<Option<OwnedFd>> {
     let Ok(ptmx) = openat2(&root, "dev/pts/ptmx", path, Mode::empty(), inside) else {
         return Ok(None);
     };
-    if !is_master(ptmx.as_fd()) {
+    if !is_master(ptmx.as_fd()).unwrap_or(false) {
         return Ok(None);
     }
     // Whoever opens it owns the terminal, and the host's root is nobody in the guest: its getty

@@ -155,7 +155,7 @@ impl ParentEnd {
             };
             let fail = |errno| Error::step("take", "the guest's console", errno);
             let copy = pidfd_getfd(child, fd, PidfdGetfdFlags::empty()).map_err(fail)?;
-            if !is_master(copy.as_fd()) {
+            if !is_master(copy.as_fd()).map_err(fail)? {
                 return Err(fail(Errno::NOTTY));
             }
             console = Some(copy);

@@ -18,7 +18,7 @@ pub fn open_console(
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let master = openat(CWD, "/dev/pts/ptmx", flags, Mode::empty())?;
     // In a running guest anything may be mounted there.
-    if !is_master(master.as_fd()) {
+    if !is_master(master.as_fd())? {
         return Err(rustix::io::Errno::NOTTY.into());
     }
     let terminal = slave(&master)?;

@@ -105,17 +105,16 @@ impl Tree {
             let directory =
                 self.open(&parent, Links::Follow).map_err(|errno| in_the_way(&parent, errno))?;
             let last = index + 1 == names.len();
-            let there = statat(&directory, *name, AtFlags::SYMLINK_NOFOLLOW);
-            if there.is_err_and(|errno| errno == Errno::NOENT) {
-                let made = if last && point == Point::File {
+            let made = match statat(&directory, *name, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(Errno::NOENT) if last && point == Point::File => {
                     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
                     rustix::fs::openat(&directory, *name, flags, Mode::from_raw_mode(0o644))
                         .map(drop)
-                } else {
-                    mkdirat(&directory, *name, Mode::from_raw_mode(0o755))
-                };
-                made.map_err(|errno| Error::io("make the guest's", path, errno))?;
-            }
+                }
+                Err(Errno::NOENT) => mkdirat(&directory, *name, Mode::from_raw_mode(0o755)),
+                looked => looked.map(drop),
+            };
+            made.map_err(|errno| Error::io("make the guest's", path, errno))?;
             parent.push(name);
         }
         Ok(())
@@ -126,6 +125,9 @@ fn in_the_way(path: &Path, errno: Errno) -> Error {
     let reason = match errno {
         Errno::LOOP => "it is a symbolic link".to_owned(),
         Errno::NOTDIR => "a part of it is not a directory".to_owned(),
+        Errno::NOMEM | Errno::MFILE | Errno::NFILE | Errno::IO => {
+            return Error::io("look at the guest's", path, errno);
+        }
         other => other.to_string(),
     };
     Error::Point { path: path.to_owned(), reason }

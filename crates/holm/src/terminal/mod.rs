@@ -62,8 +62,8 @@ const DEVPTS_MAGIC: i64 = 0x1cd1;
 
 /// Whether this is a pseudo-terminal's master (or /dev/ptmx, by which one is opened), and not a
 /// file that a guest has made.
-pub(crate) fn is_master(fd: BorrowedFd<'_>) -> bool {
-    let device =
-        fstat(fd).map(|stat| (stat.st_mode & 0o170_000, major(stat.st_rdev), minor(stat.st_rdev)));
-    device == Ok((0o020_000, 5, 2)) && fstatfs(fd).is_ok_and(|fs| fs.f_type == DEVPTS_MAGIC)
+pub(crate) fn is_master(fd: BorrowedFd<'_>) -> rustix::io::Result<bool> {
+    let stat = fstat(fd)?;
+    let device = (stat.st_mode & 0o170_000, major(stat.st_rdev), minor(stat.st_rdev));
+    Ok(device == (0o020_000, 5, 2) && fstatfs(fd)?.f_type == DEVPTS_MAGIC)
 }

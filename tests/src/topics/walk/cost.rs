@@ -54,7 +54,9 @@ fn published_ports_need_no_list_of_interfaces(sandbox: &mut Sandbox) {
     sandbox.holm(&["start", "first"]).ok();
     let start = text(sandbox, Traced::Holm, &["start", "box"]);
     let end = text(sandbox, Traced::Monitor, &[]);
-    for log in [start, end] {
+    let launch = text(sandbox, Traced::Launcher, &["start", "box"]);
+    let end_again = text(sandbox, Traced::Monitor, &[]);
+    for log in [start, end, launch, end_again] {
         assert!(log.contains("NFT_MSG_"), "strace names no request of nftables\n{log}");
         let lists = |line: &&str| line.contains("RTM_GETLINK") && line.contains("NLM_F_DUMP");
         assert_eq!(log.lines().find(lists), None);

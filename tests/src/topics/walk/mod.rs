@@ -4,12 +4,16 @@
 //!
 //! The usual run takes samples; `make walk` takes every call. `cost` counts the calls of a verb.
 
+mod attach;
+mod check;
 mod cost;
+mod single;
 mod strace;
+mod verb;
 mod verbs;
 
 use crate::test::Test;
 
 pub fn tests() -> Vec<Test> {
-    [verbs::TESTS, cost::TESTS].concat()
+    [verbs::TESTS, single::TESTS, cost::TESTS].concat()
 }

@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use super::attach::{trace_clone, trace_monitor};
 use crate::command::Outcome;
-use crate::process::{has_ended, process};
 use crate::sandbox::Sandbox;
 
 /// A system call of a command: its name, and which of those of this name it is, from 1.
@@ -14,6 +14,7 @@ use crate::sandbox::Sandbox;
 pub struct Call {
     pub name: String,
     pub nth: usize,
+    is_sure: bool,
 }
 
 /// What is done to a command at a call.
@@ -24,9 +25,22 @@ pub enum Fault {
 }
 
 impl Call {
+    pub fn new(name: &str, nth: usize) -> Self {
+        Self { name: name.to_owned(), nth, is_sure: false }
+    }
+
+    /// Whether it changes nothing that outlives the process, whatever its arguments are.
+    pub fn changes_nothing(&self) -> bool {
+        let own = ["brk", "mmap", "mprotect", "munmap", "rt_sigaction", "rt_sigprocmask"];
+        let looks =
+            ["clock_gettime", "fstat", "fstatfs", "newfstatat", "readlink", "stat", "statx"];
+        own.contains(&&*self.name) || looks.contains(&&*self.name)
+    }
+
     /// The errors that the kernel may give for it on a host that has run out of something.
     pub fn errors(&self) -> &'static [&'static str] {
         match &*self.name {
+            _ if self.is_sure => &[],
             "open" | "openat" | "openat2" | "pipe2" | "socket" | "dup" | "inotify_init1"
             | "pidfd_open" | "fsopen" | "fsmount" | "open_tree" | "signalfd4" | "memfd_create" => {
                 &["EMFILE", "ENOMEM"]
@@ -39,9 +53,14 @@ impl Call {
             | "readlink" | "readlinkat" | "getdents64" | "unlink" | "unlinkat" | "rmdir"
             | "fgetxattr" | "fchownat" | "fchmodat" => &["EIO", "ENOMEM"],
             "clone" | "clone3" | "fork" | "vfork" | "unshare" | "setns" | "mount"
-            | "move_mount" | "mount_setattr" | "fsconfig" | "sendto" | "sendmsg" | "recvfrom"
-            | "recvmsg" | "bind" | "connect" | "listen" | "flock" | "ioctl" | "prctl"
-            | "execve" => &["ENOMEM"],
+            | "move_mount" | "fsconfig" | "sendto" | "sendmsg" | "recvfrom" | "recvmsg"
+            | "bind" | "connect" | "listen" | "flock" | "ioctl" | "prctl" | "execve"
+            | "execveat" | "pidfd_getfd" | "pidfd_send_signal" | "seccomp" | "chdir" | "fchdir"
+            | "sethostname" | "setgroups" | "mount_setattr" | "umount2" | "pivot_root"
+            | "setsockopt" | "close_range" => &["ENOMEM"],
+            "epoll_create1" | "timerfd_create" | "eventfd2" => &["EMFILE", "ENOMEM"],
+            "epoll_ctl" => &["ENOMEM", "ENOSPC"],
+            "prlimit64" => &["EPERM"],
             // They cannot fail on a sane host, or the standard library panics if they do, which it
             // does for poll.
             _ => &[],
@@ -56,6 +75,12 @@ pub enum Traced {
     Holm,
     /// The holm-import that a command runs.
     Importer,
+    /// The process that a command clones to launch guest `box`, and that becomes its monitor.
+    Launcher,
+    /// The init of guest `box`, from the clone on.
+    Init,
+    /// The process that `exec` clones into guest `box`, from the clone to exec.
+    ExecChild,
     /// The monitor of guest `box`, which becomes `holm monitor-ended`, after the end of init; there
     /// is no command then.
     Monitor,
@@ -64,7 +89,8 @@ pub enum Traced {
 /// Runs `holm ARGS...`; returns how it ended, and the system calls of the traced process.
 pub fn record(sandbox: &Sandbox, traced: Traced, args: &[&str]) -> (Outcome, Vec<Call>) {
     let outcome = trace(sandbox, traced, &["-e", "trace=all"], args);
-    (outcome, parse(&fs::read_to_string(log(sandbox)).expect("a log of strace")))
+    let log = fs::read_to_string(log(sandbox)).expect("a log of strace");
+    (outcome, parse(traced, &log))
 }
 
 /// Runs `holm ARGS...` with a fault at a call; returns how it ended, and whether it came to that
@@ -76,7 +102,7 @@ pub fn run_with(
     fault: Fault,
     args: &[&str],
 ) -> (Outcome, bool) {
-    let Call { name, nth } = call;
+    let Call { name, nth, .. } = call;
     let what = match fault {
         Fault::Kill => "signal=KILL".to_owned(),
         Fault::Error(errno) => format!("error={errno}"),
@@ -86,7 +112,10 @@ pub fn run_with(
     let log = fs::read_to_string(log(sandbox)).expect("a log of strace");
     let hit = match fault {
         // strace is killed too, and may not get to `<unfinished ...>`.
-        Fault::Kill => log.trim_end().ends_with('?') || log.contains("<unfinished ...>"),
+        Fault::Kill => {
+            let ends = ["<unfinished ...>", "+++ killed by SIGKILL +++"];
+            log.trim_end().ends_with('?') || ends.iter().any(|end| log.contains(end))
+        }
         Fault::Error(_) => log.contains("(INJECTED)"),
     };
     (outcome, hit)
@@ -108,7 +137,7 @@ fn trace(sandbox: &Sandbox, traced: Traced, options: &[&str], args: &[&str]) -> 
     let mut command = match traced {
         Traced::Holm => {
             let mut command = strace(sandbox, options);
-            command.arg("--").arg(holm.get_program());
+            command.arg("-q").arg("--").arg(holm.get_program());
             command
         }
         Traced::Importer => {
@@ -116,7 +145,16 @@ fn trace(sandbox: &Sandbox, traced: Traced, options: &[&str], args: &[&str]) -> 
             command.env("HOLM_IMPORT", traced_importer(sandbox, options));
             command
         }
-        Traced::Monitor => return trace_monitor(sandbox, options),
+        Traced::Launcher => {
+            return trace_clone(sandbox, "record", ".monitor", strace(sandbox, options), args);
+        }
+        Traced::Init => {
+            return trace_clone(sandbox, "record", "box", strace(sandbox, options), args);
+        }
+        Traced::ExecChild => {
+            return trace_clone(sandbox, "exec-running", "box", strace(sandbox, options), args);
+        }
+        Traced::Monitor => return trace_monitor(sandbox, strace(sandbox, options)),
     };
     for (name, value) in holm.get_envs() {
         if name != "HOLM_IMPORT" || traced == Traced::Holm {
@@ -128,7 +166,7 @@ fn trace(sandbox: &Sandbox, traced: Traced, options: &[&str], args: &[&str]) -> 
 
 fn strace(sandbox: &Sandbox, options: &[&str]) -> Command {
     let mut command = Command::new("strace");
-    command.args(["-q", "-e", "signal=none", "-o"]).arg(log(sandbox)).args(options);
+    command.args(["-e", "signal=none", "-o"]).arg(log(sandbox)).args(options);
     command
 }
 
@@ -138,7 +176,7 @@ fn traced_importer(sandbox: &Sandbox, options: &[&str]) -> PathBuf {
     let command = strace(sandbox, options);
     let words = command.get_args().map(|word| word.to_str().expect("text"));
     let script = format!(
-        "#!/bin/sh\nexec strace {} -- {} \"$@\"\n",
+        "#!/bin/sh\nexec strace -q {} -- {} \"$@\"\n",
         words.collect::<Vec<_>>().join(" "),
         sandbox.options.import.display(),
     );
@@ -147,34 +185,32 @@ fn traced_importer(sandbox: &Sandbox, options: &[&str]) -> PathBuf {
     path
 }
 
-/// Attaches strace to the monitor, kills the guest's init, and waits for the monitor.
-fn trace_monitor(sandbox: &Sandbox, options: &[&str]) -> Outcome {
-    let (init, monitor) = (process(sandbox, "init_pid"), process(sandbox, "monitor_pid"));
-    let pid = monitor.as_raw_nonzero().to_string();
-    let mut command = strace(sandbox, options);
-    let mut strace = command.args(["-p", &pid]).stderr(Stdio::null()).spawn().expect("strace");
-    sandbox.wait_for("strace traces the monitor", || {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        (!status.contains("TracerPid:\t0\n")).then_some(())
-    });
-    let init = init.as_raw_nonzero().to_string();
-    let outcome = sandbox.run(Command::new("kill").args(["-KILL", &init]));
-    sandbox.wait_for("the monitor ends", || {
-        has_ended(monitor).then_some(strace.try_wait().expect("our child")?)
-    });
-    outcome
-}
-
 /// The calls in a log, in their order.
-fn parse(log: &str) -> Vec<Call> {
+fn parse(traced: Traced, log: &str) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     for line in log.lines() {
         let Some((name, _)) = line.split_once('(') else { continue };
         if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         {
             let nth = calls.iter().filter(|call| call.name == name).count() + 1;
-            calls.push(Call { name: name.to_owned(), nth });
+            let is_sure = is_sure(traced, name, line);
+            calls.push(Call { name: name.to_owned(), nth, is_sure });
+        }
+        // The calls of the guest's program are its own.
+        if traced == Traced::ExecChild && name == "execveat" && line.ends_with("= 0") {
+            break;
         }
     }
     calls
+}
+
+/// Whether a call cannot fail: a message through a pipe from or to the parent, which nobody could
+/// be told of either, or a look at an own limit.
+fn is_sure(traced: Traced, name: &str, line: &str) -> bool {
+    match (traced, name) {
+        (Traced::Init | Traced::ExecChild, "read" | "write") => line.contains("\", 6) "),
+        (Traced::Launcher, "write") => line.contains(r#""\0", 1) "#),
+        (_, "prlimit64") => line.contains(", NULL, "),
+        _ => false,
+    }
 }
