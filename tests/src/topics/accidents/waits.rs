@@ -72,7 +72,11 @@ fn a_start_that_hangs_is_ended(sandbox: &mut Sandbox) {
         for step in ["id-maps", "files"] {
             let mut command = sandbox.command_with_fault("HOLM_STOP_AT", step);
             let start = sandbox.run(command.env("HOLM_START_MS", "1000").args(["start", "box"]));
-            start.refused(&["guest box", "took more than 1s", &format!("step `{step}`")]);
+            start.refused(&[
+                "the start of guest box takes more than 1 s: it hangs",
+                "cannot start guest box: it took more than 1s",
+                &format!("step `{step}`"),
+            ]);
         }
     });
     sandbox.holm(&["start", "box"]).ok();

@@ -18,7 +18,7 @@ use Said::{Here, In, On};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 77] = [
+const MESSAGES: [(&str, Said); 81] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -120,6 +120,13 @@ const MESSAGES: [(&str, Said); 77] = [
           holm kill f; holm set f mounts+=$PWD/d:/x; holm start f",
         ),
     ),
+    ("the start of guest NAME takes more", In("accidents::waits::a_start_that_hangs_is_ended")),
+    (
+        "cannot start guest NAME: it took",
+        In("accidents::waits::a_start_with_a_dead_source_is_ended"),
+    ),
+    ("waiting for guest NAME", In("accidents::waits::a_command_says_which_one_it_waits_for")),
+    ("cannot lock PATH", In("accidents::waits::a_lock_is_not_waited_for_without_end")),
     ("guest NAME ended before it was ready", In("init::broken::an_init_that_dies_at_once")),
     ("guest NAME was not ready within", In("init::broken::an_init_that_never_gets_ready")),
     // Network
