@@ -1,5 +1,7 @@
 //! What must be so after a fault, whatever it has hit.
 
+use std::path::PathBuf;
+
 use super::strace::Fault;
 use super::verb::{Guest, Verb};
 use crate::command::Outcome;
@@ -36,6 +38,7 @@ pub fn check(
     for name in names {
         check_start(sandbox, name)?;
     }
+    check_temporary(sandbox)?;
     verb.import.map_or(Ok(()), |import| check_base(sandbox, import))
 }
 
@@ -80,6 +83,19 @@ fn check_start(sandbox: &Sandbox, name: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The next commands have removed what a killed one had begun to write.
+fn check_temporary(sandbox: &Sandbox) -> Result<(), String> {
+    let guests = sandbox.root().join("guests");
+    let guests = std::fs::read_dir(guests).into_iter().flatten().flatten();
+    let directories = guests.map(|guest| guest.path()).chain([sandbox.root().to_owned()]);
+    let entries = directories.flat_map(std::fs::read_dir).flat_map(Iterator::flatten);
+    let hidden = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+    };
+    let left: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(hidden).collect();
+    if left.is_empty() { Ok(()) } else { Err(format!("temporary files stay: {left:?}")) }
 }
 
 /// The base is there and whole, or can be imported; a holm-import whose holm was killed may finish
