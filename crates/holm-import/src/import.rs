@@ -71,12 +71,14 @@ fn read(
             let file = File::from(stdin.map_err(Error::io("open", Path::new("standard input")))?);
             archive::read(file, "standard input", tree, objects, progress)?;
         }
-        Source::Path(path) if path.is_dir() => {
-            directory::read(path, &[], tree, objects, progress)?;
-        }
         Source::Path(path) => {
-            let file = File::open(path).map_err(Error::io("open", path))?;
-            archive::read(file, &source.to_string(), tree, objects, progress)?;
+            let look = fs::metadata(path).map_err(Error::io("open", path))?;
+            if look.is_dir() {
+                directory::read(path, &[], tree, objects, progress)?;
+            } else {
+                let file = File::open(path).map_err(Error::io("open", path))?;
+                archive::read(file, &source.to_string(), tree, objects, progress)?;
+            }
         }
     }
     Ok(())

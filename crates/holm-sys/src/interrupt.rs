@@ -25,7 +25,8 @@ impl Interrupts {
             let mut event: libc::sigevent = mem::zeroed();
             event.sigev_notify = libc::SIGEV_THREAD_ID;
             event.sigev_signo = libc::SIGALRM;
-            event.sigev_notify_thread_id = libc::gettid();
+            // Not libc's, which a process cloned without it has from its parent.
+            event.sigev_notify_thread_id = libc::syscall(libc::SYS_gettid) as libc::pid_t;
             libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, timer.as_mut_ptr())
         };
         if created < 0 {

@@ -1,5 +1,6 @@
 //! Telling what is not there from what could not be looked at.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -12,6 +13,22 @@ pub(crate) fn unless_gone<T>(found: io::Result<T>) -> io::Result<Option<T>> {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// Makes a directory, and those above it, unless it is there. The standard library's takes one that
+/// cannot be looked at for a file in the way.
+pub(crate) fn make_directories(path: &Path, mode: u32) -> io::Result<()> {
+    let make = || match fs::DirBuilder::new().mode(mode).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    };
+    match (make(), path.parent()) {
+        (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
+            make_directories(parent, mode)?;
+            make()
+        }
+        (made, _) => made,
     }
 }
 

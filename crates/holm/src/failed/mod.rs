@@ -10,7 +10,8 @@ use std::path::Path;
 pub use code::Code;
 pub use details::{Coded, Details};
 pub(crate) use gone::{
-    bytes_if_there, is_directory, is_link, is_there, link_if_there, read_if_there, unless_gone,
+    bytes_if_there, is_directory, is_link, is_there, link_if_there, make_directories,
+    read_if_there, unless_gone,
 };
 
 /// Something that the kernel refused.

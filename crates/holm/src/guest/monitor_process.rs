@@ -14,16 +14,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::process::{Signal, pidfd_send_signal};
 
 use super::error::{Error, Result};
 use super::handle::Guest;
 use crate::cgroup::GuestCgroup;
-use crate::failed::in_one_line;
+use crate::failed::{in_one_line, make_directories};
 use crate::launch::Running;
 use crate::monitor::{self, Handoff};
 use crate::net;
-use crate::process::{KILLED, ended_within, reset_scheduling};
+use crate::process::{KILLED, end_child, ended_within, reset_scheduling};
 use crate::record::Network;
 use crate::step;
 use crate::{Code, Details};
@@ -46,7 +46,7 @@ impl MonitorFiles {
         responder: Option<(OwnedFd, Lease)>,
     ) -> Result<Self> {
         let (name, run_dir, directory) = (guest.name(), guest.run_dir(), guest.dir());
-        std::fs::create_dir_all(&run_dir)
+        make_directories(&run_dir, 0o755)
             .map_err(|error| Error::io("make the directory", &run_dir, error))?;
         let listener = monitor::listen(&run_dir)
             .map_err(|error| Error::io("make the monitor's socket in", &run_dir, error))?;
@@ -148,7 +148,8 @@ pub(super) fn spawn_monitor(
     if message == DONE {
         return Ok(pid);
     }
-    let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+    // It has failed and ends by itself, unless it could not say that it has not.
+    end_child(&pidfd);
     let name = guest.name();
     let (message, details) =
         serde_json::from_str(message.trim_start_matches(DONE)).unwrap_or_else(|_| {

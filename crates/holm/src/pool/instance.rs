@@ -1,12 +1,12 @@
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, Result};
 use super::files::write;
 use super::lock::Lock;
 use crate::cgroup::{self, GuestCgroup, Layout, PoolCgroup};
-use crate::failed::{is_there, link_if_there, read_if_there};
+use crate::failed::{is_there, link_if_there, make_directories, read_if_there};
 use crate::process::Waiting;
 
 /// The root that is used if neither `--root` nor `HOLM_ROOT` is given.
@@ -102,10 +102,7 @@ fn other_cgroup(instance: u8) -> String {
 /// Makes the directory of instance numbers. Users of the host can neither see the guests' names
 /// below /run/holm, nor lock what commands wait for.
 fn make_private(instances: &Path) -> Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(instances)
+    make_directories(instances, 0o700)
         .and_then(|()| fs::set_permissions(RUN, fs::Permissions::from_mode(0o700)))
         .map_err(|error| Error::io("make the directory", instances, error))
 }

@@ -1,7 +1,7 @@
 //! Opening a Holm root: whether there is one, making it, and keeping other users of the host out.
 
-use std::fs::{self, DirBuilder, Permissions};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, Result};
@@ -9,7 +9,7 @@ use super::files::sync;
 use super::instance::{self, DEFAULT_ROOT};
 use super::lock::Lock;
 use super::root::Pool;
-use crate::failed::{is_directory, unless_gone};
+use crate::failed::{is_directory, make_directories, unless_gone};
 use crate::process::Waiting;
 
 /// What a directory must have to be a Holm root.
@@ -111,7 +111,7 @@ fn find(root: &Path) -> Result<Found> {
     };
     if is_directory(&real.join(MARK))? {
         if !is_directory(&real.join("stage/root"))? {
-            make_directories(&real)?;
+            fill(&real)?;
         }
         return Ok(Found::Root(real));
     }
@@ -128,7 +128,7 @@ fn create(root: &Path) -> Result<PathBuf> {
     make(root, 0o700)?;
     // An empty directory that was there already, before there is anything to read in it.
     close(root)?;
-    make_directories(root)?;
+    fill(root)?;
     let root =
         fs::canonicalize(root).map_err(|error| Error::io("open the Holm root", root, error))?;
     sync(root.parent().unwrap_or(&root))?;
@@ -157,15 +157,12 @@ fn close(root: &Path) -> Result<bool> {
 }
 
 /// Makes those directories of a root that do not exist.
-fn make_directories(root: &Path) -> Result<()> {
+fn fill(root: &Path) -> Result<()> {
     DIRECTORIES.iter().try_for_each(|directory| make(&root.join(directory), 0o755))?;
     Ok(sync(root)?)
 }
 
 fn make(directory: &Path, mode: u32) -> Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(mode)
-        .create(directory)
+    make_directories(directory, mode)
         .map_err(|error| Error::io("make the directory", directory, error))
 }

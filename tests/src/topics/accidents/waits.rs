@@ -124,14 +124,20 @@ fn a_restart_with_a_dead_source_stops_nothing(sandbox: &mut Sandbox) {
 
 fn a_command_says_which_one_it_waits_for(sandbox: &mut Sandbox) {
     idle(sandbox, "create", "box");
+    idle(sandbox, "create", "other");
+    sandbox.holm(&["start", "other"]).ok();
+    // The second in a worker process for each guest.
+    says_what_it_waits_for(sandbox, &["set", "box", "memory.limit=64M"]);
+    says_what_it_waits_for(sandbox, &["stop", "box", "other"]);
+    sandbox.holm(&["rm", "box", "other"]).ok();
+}
+
+fn says_what_it_waits_for(sandbox: &Sandbox, args: &[&str]) {
+    sandbox.holm(&["kill", "box"]);
     let mut start = Stopped::new(sandbox, &["start", "box"], "files");
     let mut set = sandbox.command();
-    let mut set = set
-        .args(["set", "box", "memory.limit=64M"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("holm runs");
+    let mut set =
+        set.args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("holm runs");
     let said = sandbox.wait_for("what it waits for", || {
         use std::io::{BufRead, BufReader};
         let mut line = String::new();
@@ -144,7 +150,6 @@ fn a_command_says_which_one_it_waits_for(sandbox: &mut Sandbox) {
     let (started, _) = start.resume(sandbox);
     let set = sandbox.wait_for("it has the lock", || set.try_wait().expect("our child"));
     assert!(started.success() && set.success());
-    remove(sandbox, "box");
 }
 
 fn a_lock_is_not_waited_for_without_end(sandbox: &mut Sandbox) {

@@ -1,6 +1,6 @@
 //! Loading an instance's nftables table, which is needed once per boot, and deleting it.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::elements::{INET, LIST_TABLE, add, wanted};
 use super::ruleset::{DIGEST_PREFIX, digest, ruleset, table};
+use crate::failed::make_directories;
 use crate::net::dns::Resolver;
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, Socket, find};
@@ -93,7 +94,7 @@ fn lock_path(instance: u8) -> PathBuf {
 fn lock(instance: u8) -> Result<File, Error> {
     let path = lock_path(instance);
     path.parent()
-        .map_or(Ok(()), fs::create_dir_all)
+        .map_or(Ok(()), |directory| make_directories(directory, 0o755))
         .and_then(|()| File::create(&path))
         .and_then(|file| {
             let waiting = Waiting { what: &"the nftables ruleset", say: None };
