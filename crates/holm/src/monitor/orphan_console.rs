@@ -13,10 +13,15 @@ use rustix::process::{
 use rustix::pty::ptsname;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the child may search for the console: a filesystem that the guest serves may block it.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the programs on the console that lost its master may take to close it: its number is
+/// free only then.
+const HANGUP: Duration = Duration::from_secs(1);
+/// How often that is looked at; nothing tells it.
+const STEP: Duration = Duration::from_millis(10);
 /// What errors are about.
 const CONSOLE: &str = "the guest's console";
 
@@ -104,10 +109,20 @@ fn reopened(pid: i32, base: u32) -> io::Result<Option<OwnedFd>> {
     let _guest_root = GuestRoot::assume(base).map_err(io::Error::other)?;
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let own = format!("/proc/self/fd/{}", ptmx.as_raw_fd());
-    // The guest may have used up its terminals, or the host's.
-    let Ok(master) = openat(rustix::fs::CWD, own, flags, Mode::empty()) else { return Ok(None) };
-    // Only the first terminal of the guest is its console: another would show nothing.
-    let name = ptsname(&master, Vec::new())?;
-    let is_console = name.as_c_str() == c"/dev/pts/0" && terminal::slave(&master).is_ok();
-    Ok(is_console.then_some(master))
+    let begin = Instant::now();
+    loop {
+        // The guest may have used up its terminals, or the host's.
+        let Ok(master) = openat(rustix::fs::CWD, &own, flags, Mode::empty()) else {
+            return Ok(None);
+        };
+        // Only the first terminal of the guest is its console: another would show nothing.
+        if ptsname(&master, Vec::new())?.as_c_str() == c"/dev/pts/0" {
+            return Ok(terminal::slave(&master).is_ok().then_some(master));
+        }
+        drop(master);
+        if begin.elapsed() > HANGUP {
+            return Ok(None);
+        }
+        std::thread::sleep(STEP);
+    }
 }

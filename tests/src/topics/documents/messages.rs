@@ -32,7 +32,13 @@ const MESSAGES: [(&str, Said); 81] = [
         Here("holm --root d base import b busybox; chmod 755 d; holm --root d create x --base b"),
     ),
     ("other users of the host can ", On("a filesystem without modes")),
-    ("no cgroup v2 hierarchy", On("cgroup v1 only")),
+    (
+        "no cgroup v2 hierarchy",
+        Here(
+            "holm create c --base busybox --net none; unshare -m sh -c 'umount -l \
+          $(findmnt -nt cgroup2 -o TARGET | head -n 1); exec \"$HOLM\" start c'",
+        ),
+    ),
     ("cannot enable cgroup controllers", On("processes in the top cgroup of a container")),
     ("memory.limit cannot be enforced", On("a host without the memory controller")),
     ("the Holm root is on an unsupported", In("host::filesystems::a_root_on_tmpfs")),
@@ -41,7 +47,14 @@ const MESSAGES: [(&str, Said); 81] = [
     ("the host has no pseudo-terminal", In("accidents::restarts::without_a_terminal")),
     ("guest NAME is not restarted", In("accidents::restarts::without_its_base")),
     ("cannot mount KIND", On("a kernel without a filesystem")),
-    ("all 27 instance numbers", On("27 Holm roots")),
+    (
+        "all 27 instance numbers",
+        Here(
+            "for i in $(seq 27); do mkdir -p r$i/stage; done; unshare -m sh -c 'mount -t tmpfs t \
+          /run; mkdir -p /run/holm/instances; for i in $(seq 27); do ln -s $PWD/r$i \
+          /run/holm/instances/$i; done; exec \"$HOLM\" --root new base import b busybox'",
+        ),
+    ),
     ("another holm command is running", In("accidents::races::release_against_run")),
     ("no id range is left", In("accidents::room::no_user_ids_left")),
     (

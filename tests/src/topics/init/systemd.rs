@@ -148,6 +148,9 @@ fn its_console_outlives_the_monitor(sandbox: &mut Sandbox) {
     let (first_owner, first_getty) = (owner(sandbox), getty(sandbox));
     assert!(first_getty.contains("ActiveState=active"), "{first_getty}");
     let monitor = pid(&status(sandbox, "g"), "monitor_pid");
+    // A program that does not close the terminal at once when it hangs up.
+    let slow = "setsid sh -c 'exec sleep 0.5' </dev/pts/0 >/dev/null 2>&1 &";
+    exec(sandbox, &["sh", "-c", slow]).ok();
     kill_hard(sandbox, Pid::from_raw(monitor).expect("a process id"));
     sandbox.wait_for("another monitor", || {
         (pid(&status(sandbox, "g"), "monitor_pid") != monitor).then_some(())
