@@ -21,14 +21,14 @@ pub(crate) fn unless_gone<T>(found: io::Result<T>) -> io::Result<Option<T>> {
 pub(crate) fn make_directories(path: &Path, mode: u32) -> io::Result<()> {
     let make = || match fs::DirBuilder::new().mode(mode).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made,
+        other => other,
     };
     match (make(), path.parent()) {
         (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
             make_directories(parent, mode)?;
             make()
         }
-        (made, _) => made,
+        (result, _) => result,
     }
 }
 
