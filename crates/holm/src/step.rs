@@ -1,9 +1,10 @@
-//! The steps of a start: what each took, and faults that tests inject.
+//! The steps of a start: what each took, how far a child has come, and faults that tests inject.
 //!
 //! With `HOLM_TRACE=1` in the environment each step's time is kept, for [`report`]. A build with
 //! the feature `fault-injection` also stops itself (SIGSTOP) when it has done the step that
 //! `HOLM_STOP_AT` names: tests kill it there and look whether the next command repairs what it
-//! left.
+//! left. `HOLM_START_MS` and `HOLM_LOCK_MS` shorten the time limits of a start and of a wait for a
+//! lock.
 
 use std::cell::RefCell;
 use std::fs::File;
