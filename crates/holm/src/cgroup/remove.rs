@@ -25,12 +25,12 @@ impl GuestCgroup {
         let root = self.layout().open_v2()?;
         for _ in 0..TRIES {
             self.remove_inner()?;
+            step::done("cleanup-cgroup-inner");
             if !self.only_v2 {
                 for root in self.layout().v1_roots()? {
                     walk::remove_empty(root, &self.path)?;
                 }
             }
-            step::done("cleanup-cgroup-v1");
             match unlinkat(&root, &*self.path, AtFlags::REMOVEDIR) {
                 Ok(()) | Err(Errno::NOENT) => return Ok(()),
                 // Another command that looked at the guest has made the inner one again.

@@ -148,7 +148,7 @@ fn run_killed_at_each_step(sandbox: &mut Sandbox) {
     sandbox.holm(&["run", "--base", "busybox", "--", "true"]).ok();
     let before = settled(sandbox);
     let before_launch = ["ids"].iter().chain(PREPARING);
-    let after = ["command", "cleanup-cgroup-v1", "clean-up", "release"];
+    let after = ["command", "cleanup-cgroup-inner", "clean-up", "release"];
     let launching = LAUNCHING.iter().filter(|step| **step != "socket");
     for step in before_launch.chain(launching).chain(&after) {
         let name = format!("--name=at-{step}");
