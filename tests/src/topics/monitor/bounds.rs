@@ -1,6 +1,7 @@
 //! What a monitor costs, and that no guest can block it.
 
 use rustix::fs::{SealFlags, fcntl_get_seals};
+use serde_json::Value;
 
 use super::{end, launch, logs};
 use crate::guest::{pid, status};
@@ -15,21 +16,28 @@ pub const TESTS: &[Test] = &[
 
 fn monitors_are_small(sandbox: &mut Sandbox) {
     launch(sandbox, &[], "sleep 1000");
-    let status = status(sandbox, "g");
+    let first = status(sandbox, "g");
     let kilobytes = |pid: i32, of: &str| -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
         let lines = text.lines().filter(|line| line.starts_with(of));
         lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum()
     };
-    let pids = ["monitor_pid", "init_pid"].map(|whose| pid(&status, whose));
-    let [monitor, init] = pids.map(|pid| kilobytes(pid, "Private_"));
-    // The promise is 0.1 MiB, the aim 0.05. A single guest shares its programs' pages with no
-    // other.
-    assert!(monitor + init <= 102, "monitor {monitor} KiB, init {init} KiB");
-    let [monitor, init] = pids.map(|pid| kilobytes(pid, "Rss:"));
+    let pids = |status: &Value| ["monitor_pid", "init_pid"].map(|whose| pid(status, whose));
+    let [monitor, init] = pids(&first).map(|pid| kilobytes(pid, "Rss:"));
     assert!((1..150).contains(&init), "init has {init} KiB resident");
     assert!((1..150).contains(&monitor), "the monitor has {monitor} KiB resident");
     sandbox.holm(&["kill", "g"]).ok();
+    // The promise is 0.1 MiB, the aim 0.05. A single guest shares its programs' pages with no
+    // other. Where the kernel lets a stack begin, at random, decides about a page of each.
+    let mut sizes = [(); 9].map(|()| {
+        sandbox.holm(&["start", "g"]).ok();
+        let pids = pids(&status(sandbox, "g"));
+        let sizes = pids.map(|pid| kilobytes(pid, "Private_"));
+        sandbox.holm(&["kill", "g"]).ok();
+        sizes.iter().sum::<u64>()
+    });
+    sizes.sort_unstable();
+    assert!(sizes[4] <= 102, "monitor and init together: {sizes:?} KiB");
 }
 
 /// Both while it receives messages, and at its end with messages still unread.
