@@ -152,7 +152,8 @@ fn run_killed_at_each_step(sandbox: &mut Sandbox) {
     let launching = LAUNCHING.iter().filter(|step| **step != "socket");
     for step in before_launch.chain(launching).chain(&after) {
         let name = format!("--name=at-{step}");
-        let run = ["run", &name, "--base", "busybox", "--", "sleep", "1"];
+        // With a limit it has cgroups in v1 hierarchies too, where there are some.
+        let run = ["run", &name, "--base", "busybox", "--memory", "64M", "--", "sleep", "1"];
         let mut stopped = Stopped::new(sandbox, &run, step);
         stopped.kill_command();
     }
