@@ -57,7 +57,7 @@ fn a_new_root_is_on_disk(sandbox: &mut Sandbox) {
 /// Runs `holm ARGS...`, which syncs at least `least` directories, and panics if one is missing.
 #[track_caller]
 fn synced(sandbox: &Sandbox, args: &[&str], least: usize) {
-    let log = sandbox.root().with_extension("sync");
+    let log = sandbox.beside("strace");
     let holm = sandbox.command();
     let mut command = Command::new("strace");
     command.args(["-f", "-q", "-y", "-s", "4096", "-e", "signal=none", "-e", CALLS, "-o"]);
