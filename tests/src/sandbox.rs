@@ -159,6 +159,9 @@ impl Sandbox {
         // Some tests make further roots in their own.
         let inner = host::instances().into_iter().filter(|(_, root)| root.starts_with(&self.root));
         let inner: Vec<u32> = inner.map(|(number, _)| number).collect();
+        if !has_failed && inner.iter().any(|number| Some(*number) != instance) {
+            left.push(format!("instances {inner:?}, of roots in {}", self.root.display()));
+        }
         for number in inner.into_iter().chain(instance) {
             remove_instance(number);
         }
