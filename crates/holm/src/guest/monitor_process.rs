@@ -10,11 +10,8 @@ use std::time::Duration;
 
 use holm_proto::Lease;
 use holm_sys::process::{CloneResult, clone, exit_now};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Signal, pidfd_send_signal};
 
 use super::error::{Error, Result};
 use super::handle::Guest;
@@ -23,7 +20,7 @@ use crate::failed::{in_one_line, make_directories};
 use crate::launch::Running;
 use crate::monitor::{self, Handoff};
 use crate::net;
-use crate::process::{KILLED, end_child, ended_within, reset_scheduling};
+use crate::process::{self, end_child, kill_and_wait, readable_within, reset_scheduling};
 use crate::record::Network;
 use crate::step;
 use crate::{Code, Details};
@@ -163,49 +160,26 @@ pub(super) fn spawn_monitor(
 /// What the child says in the end. It is killed if it does not end in time.
 fn report(guest: &Guest<'_>, pid: i32, child: &OwnedFd, pipe: OwnedFd) -> Result<String> {
     let fail = |error| Error::io("read from", "the monitor", error);
-    let ended = |within| ready_within(&pipe, within).map_err(|errno| fail(errno.into()));
+    let ended = |within| readable_within(&pipe, within).map_err(|errno| fail(errno.into()));
     let longest = step::limit("HOLM_START_MS", LONGEST);
     let silent = SILENT.min(longest);
     if !ended(silent)? {
         let (name, seconds) = (guest.name(), silent.as_secs());
-        let how_far = how_far(pid);
+        let how_far = process::how_far(pid);
         guest.pool().report_repair(&format!(
             "the start of guest {name} takes more than {seconds} s: {how_far}; `holm kill {name}` \
              ends it"
         ));
         if !ended(longest.saturating_sub(silent))? {
-            let how_far = self::how_far(pid);
-            let _ = pidfd_send_signal(child, Signal::KILL);
+            let how_far = process::how_far(pid);
             // One that even this does not end holds nothing but its memory and the lock.
-            ended_within(child, KILLED)?;
+            kill_and_wait(child)?;
             return Err(Error::StartStuck { name: name.clone(), time: longest, how_far });
         }
     }
     let mut message = String::new();
     std::fs::File::from(pipe).read_to_string(&mut message).map_err(fail)?;
     Ok(message)
-}
-
-/// Whether there is something to read, or the end, before the timeout.
-fn ready_within(pipe: &OwnedFd, timeout: Duration) -> rustix::io::Result<bool> {
-    let timeout = Timespec::try_from(timeout).ok();
-    let mut fds = [PollFd::new(pipe, PollFlags::IN)];
-    retry_on_intr(|| poll(&mut fds, timeout.as_ref())).map(|count| count > 0)
-}
-
-/// How far a child has come with a start, and what it waits for in the kernel.
-pub(super) fn how_far(pid: i32) -> String {
-    let [done, at] = step::of(pid);
-    let waits = std::fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
-    let mut words =
-        vec![if at.is_empty() { "it hangs".to_owned() } else { format!("it hangs at {at}") }];
-    if !done.is_empty() {
-        words.push(format!("after the step `{done}`"));
-    }
-    if !matches!(&*waits, "" | "0") {
-        words.push(format!("in the kernel's {waits}"));
-    }
-    words.join(", ")
 }
 
 #[cfg(test)]

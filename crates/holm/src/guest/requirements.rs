@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::error::{Error, Result};
 use super::handle::Guest;
-use super::monitor_process::how_far;
 use crate::config::Config;
 use crate::host::{self, State};
 use crate::pool::Pool;
@@ -58,7 +57,7 @@ pub(super) fn check_mounts_answer(guest: &Guest<'_>, config: &Config) -> Result<
     }
     let look = || drop(rootfs::check_host_sources(&[], &config.mounts));
     let limit = step::limit("HOLM_START_MS", ANSWER);
-    process::ends_in_child(limit, look, how_far)
+    process::ends_in_child(limit, look)
         .map_err(|error| Error::io("look at the mounts of", guest.name().as_str(), error))?
         .map_err(|how_far| Error::StartStuck { name: guest.name().clone(), time: limit, how_far })
 }

@@ -7,7 +7,6 @@ use holm_proto::{Ended, How};
 use super::error::Result;
 use super::handle::Guest;
 use super::reconcile::reconcile;
-use super::requirements::check_mounts_answer;
 use super::start;
 use crate::config::Restart;
 use crate::failed::in_one_line;
@@ -60,9 +59,7 @@ pub(super) fn start_again(guest: &Guest<'_>) -> Result<()> {
     {
         return Ok(());
     }
-    let answer = guest.config().and_then(|(_, config)| check_mounts_answer(guest, &config));
-    let begun = answer.and_then(|()| start::begin(&locked));
-    let Err(error) = begun.and_then(start::become_monitor);
+    let Err(error) = start::begin_alone(&locked).and_then(start::become_monitor);
     // Recorded for `status`: this process has no output that anybody reads.
     if let Some(last) = locked.last_run()? {
         let failure = Some(in_one_line(&error));

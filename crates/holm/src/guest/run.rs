@@ -55,8 +55,7 @@ pub fn run(guest: &Guest<'_>, config: Config) -> Result<Ended> {
 pub fn run_kept(guest: &Guest<'_>, text: &str) -> Result<Ended> {
     create(guest, text)?;
     let locked = guest.lock()?;
-    let answer = guest.config().and_then(|(_, config)| check_mounts_answer(guest, &config));
-    let foreground = answer.and_then(|()| start::begin(&locked)).and_then(|attempt| {
+    let foreground = start::begin_alone(&locked).and_then(|attempt| {
         let launched = launch(&attempt);
         if launched.is_err() {
             attempt.undo();

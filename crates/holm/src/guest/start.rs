@@ -10,7 +10,7 @@ use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
 use super::monitor_process::{MonitorFiles, responder, spawn_monitor};
 use super::reconcile::reconcile;
-use super::requirements::{check_filesystem, explain};
+use super::requirements::{check_filesystem, check_mounts_answer, explain};
 use crate::config::Config;
 use crate::disk::Layer;
 use crate::monitor;
@@ -32,7 +32,7 @@ pub(super) fn start_again(guest: &Guest<'_>, held: Option<HeldConsole>) -> Resul
         return Err(Error::AlreadyRunning(guest.name().clone()));
     }
     locked.cancel_restart()?;
-    let attempt = Attempt { held, ..begin(&locked)? };
+    let attempt = Attempt { held, ..begin(&locked, |_| Ok(()))? };
     let let_go = || attempt.held.iter().for_each(HeldConsole::let_go);
     let started = spawn_monitor(guest, |ready| launch_and_monitor(&attempt, ready), let_go);
     if started.is_err() {
@@ -41,9 +41,18 @@ pub(super) fn start_again(guest: &Guest<'_>, held: Option<HeldConsole>) -> Resul
     started.map(drop).map_err(|error| explain(guest.pool(), error))
 }
 
-/// Decides how the guest is started, from its settings, and begins the attempt.
-pub(super) fn begin<'a>(guest: &LockedGuest<'a>) -> Result<Attempt<'a>> {
+/// Decides how the guest is started, from its settings, and begins the attempt. For a process that
+/// starts the guest itself, without a parent that bounds it.
+pub(super) fn begin_alone<'a>(guest: &LockedGuest<'a>) -> Result<Attempt<'a>> {
+    begin(guest, |config| check_mounts_answer(guest, config))
+}
+
+fn begin<'a>(
+    guest: &LockedGuest<'a>,
+    check: impl FnOnce(&Config) -> Result<()>,
+) -> Result<Attempt<'a>> {
     let (_, config) = guest.config()?;
+    check(&config)?;
     check_filesystem(guest.pool())?;
     // One may be left if the host went down while the guest was running.
     guest.remove_end_note();

@@ -1,6 +1,5 @@
 //! Files and directories of a root.
 
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
@@ -8,6 +7,7 @@ use std::{fs, io};
 use super::error::{Error, Result};
 use super::name::Name;
 use crate::Failed;
+use crate::failed::make_directories;
 use crate::process::call_for_errors;
 
 /// Replaces a file of a root atomically and durably: readers see the old text or the new one, also
@@ -37,12 +37,7 @@ pub(super) fn tmp_file(root: &Path, name: &str) -> Result<PathBuf> {
 /// Makes `tmp/`.
 pub(super) fn make_tmp(root: &Path) -> Result<()> {
     let tmp = root.join("tmp");
-    match fs::DirBuilder::new().mode(0o700).create(&tmp) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(Error::io("make the directory", &tmp, error))
-        }
-        _ => Ok(()),
-    }
+    make_directories(&tmp, 0o700).map_err(|error| Error::io("make the directory", &tmp, error))
 }
 
 /// Syncs a directory: names that were made, renamed or removed in it are so after a power failure

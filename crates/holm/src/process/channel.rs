@@ -12,6 +12,7 @@ use rustix::process::{
     PidfdGetfdFlags, Signal, WaitId, WaitIdOptions, pidfd_getfd, pidfd_send_signal, waitid,
 };
 
+use super::identity::readable_within;
 use super::message::{LENGTH, Message, Step};
 use super::{Error, Result};
 use crate::terminal::is_master;
@@ -198,11 +199,9 @@ impl ParentEnd {
     }
 
     fn wait_for_message(&self, timeout: Duration) -> Result<()> {
-        let timeout = Timespec::try_from(timeout).ok();
-        let mut fds = [PollFd::new(&self.from_child, PollFlags::IN)];
-        match retry_on_intr(|| poll(&mut fds, timeout.as_ref())) {
-            Ok(0) => Err(Error::Timeout),
-            Ok(_) => Ok(()),
+        match readable_within(&self.from_child, timeout) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::Timeout),
             Err(errno) => Err(receive_failed(errno)),
         }
     }

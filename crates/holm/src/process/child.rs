@@ -5,12 +5,10 @@ use std::time::Duration;
 
 use holm_sys::process::{CloneResult, clone, exit_now};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-use super::identity::ended_within;
-
-/// How long a killed process may take to end.
-pub const KILLED: Duration = Duration::from_secs(5);
+use super::identity::{ended_within, kill_and_wait};
+use crate::step;
 
 /// Runs `work` in a child, in the new `namespaces` and, if given, in the cgroup, so that what it
 /// changes ends with it; returns what `work` returns.
@@ -46,13 +44,9 @@ pub fn run_in_child(
     }
 }
 
-/// Does `work` in a child, and returns whether it came to its end within `limit`; if not, what
-/// `look` returns, which is given the child's process id. The child is killed then.
-pub fn ends_in_child(
-    limit: Duration,
-    work: impl FnOnce(),
-    look: impl FnOnce(i32) -> String,
-) -> io::Result<Result<(), String>> {
+/// Does `work` in a child, and waits at most `limit` for its end; if that did not come, the child
+/// is killed, and the error says how far it had come.
+pub fn ends_in_child(limit: Duration, work: impl FnOnce()) -> io::Result<Result<(), String>> {
     match clone(0, None)? {
         CloneResult::Child(_) => {
             work();
@@ -60,13 +54,28 @@ pub fn ends_in_child(
         }
         CloneResult::Parent { pid, pidfd } => {
             let ended = ended_within(&pidfd, limit).unwrap_or(false);
-            let how = if ended { Ok(()) } else { Err(look(pid)) };
-            let _ = pidfd_send_signal(&pidfd, Signal::KILL);
-            // What even this does not end is the host's init's to reap.
-            if ended_within(&pidfd, KILLED).unwrap_or(false) {
+            let how = if ended { Ok(()) } else { Err(how_far(pid)) };
+            // What cannot be killed is the host's init's to reap.
+            if kill_and_wait(&pidfd).unwrap_or(false) {
                 let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
             }
             Ok(how)
         }
     }
+}
+
+/// How far a child that runs a copy of this program has come with a start, and what it waits for in
+/// the kernel.
+pub fn how_far(pid: i32) -> String {
+    let [done, at] = step::of(pid);
+    let waits = std::fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+    let at = if at.is_empty() { String::new() } else { format!(" at {at}") };
+    let mut clauses = vec![format!("it hangs{at}")];
+    if !done.is_empty() {
+        clauses.push(format!("after the step `{done}`"));
+    }
+    if !matches!(&*waits, "" | "0") {
+        clauses.push(format!("in the kernel's {waits}"));
+    }
+    clauses.join(", ")
 }

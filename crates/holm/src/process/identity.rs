@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::fstat;
 use rustix::io::{Errno, retry_on_intr};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::{Error, Result};
 
@@ -56,9 +56,20 @@ pub fn runs(process: Option<OwnedFd>) -> Result<bool> {
 
 /// Waits for a process to end; returns whether it did before the timeout.
 pub fn ended_within(process: &OwnedFd, timeout: Duration) -> Result<bool> {
+    readable_within(process, timeout).map_err(|errno| Error::step("wait for", "a process", errno))
+}
+
+/// Kills a process and waits until it has ended; returns whether it did within five seconds. One
+/// that waits in the kernel for a disk does not.
+pub fn kill_and_wait(process: &OwnedFd) -> Result<bool> {
+    const KILLED: Duration = Duration::from_secs(5);
+    let _ = pidfd_send_signal(process, Signal::KILL);
+    ended_within(process, KILLED)
+}
+
+/// Waits until something can be read, or has hung up; returns whether that was before the timeout.
+pub fn readable_within(fd: &OwnedFd, timeout: Duration) -> rustix::io::Result<bool> {
     let timeout = Timespec::try_from(timeout).ok();
-    let mut fds = [PollFd::new(process, PollFlags::IN)];
-    retry_on_intr(|| poll(&mut fds, timeout.as_ref()))
-        .map(|count| count > 0)
-        .map_err(|errno| Error::step("wait for", "a process", errno))
+    let mut fds = [PollFd::new(fd, PollFlags::IN)];
+    retry_on_intr(|| poll(&mut fds, timeout.as_ref())).map(|count| count > 0)
 }

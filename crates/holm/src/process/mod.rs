@@ -22,7 +22,7 @@ pub(crate) mod rlimits;
 mod scheduling;
 
 pub(crate) use channel::{ChildEnd, ParentEnd, channel, end_child};
-pub(crate) use child::{KILLED, ends_in_child, run_in_child};
+pub(crate) use child::{ends_in_child, how_far, run_in_child};
 pub(crate) use clocks::{TimeNamespace, reset_clocks};
 pub(crate) use command_line::hide_values;
 pub(crate) use console::open_console;
@@ -30,7 +30,7 @@ pub(crate) use credentials::GuestRoot;
 pub use error::Error;
 pub(crate) use error::exec_reason;
 pub(crate) use flock::{Waiting, lock};
-pub(crate) use identity::{ended_within, inode, own_pid};
+pub(crate) use identity::{ended_within, inode, kill_and_wait, own_pid, readable_within};
 pub(crate) use message::Step;
 pub(crate) use namespaces::{
     HostNamespaces, PidNamespaceGuard, in_pid_namespace, unshare_mounts, write_id_maps,

@@ -135,21 +135,21 @@ fn a_command_says_which_one_it_waits_for(sandbox: &mut Sandbox) {
 fn says_what_it_waits_for(sandbox: &Sandbox, args: &[&str]) {
     sandbox.holm(&["kill", "box"]);
     let mut start = Stopped::new(sandbox, &["start", "box"], "files");
-    let mut set = sandbox.command();
-    let mut set =
-        set.args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("holm runs");
+    let mut command = sandbox.command();
+    let mut waiting =
+        command.args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("holm runs");
     let said = sandbox.wait_for("what it waits for", || {
         use std::io::{BufRead, BufReader};
         let mut line = String::new();
-        BufReader::new(set.stderr.take()?).read_line(&mut line).ok()?;
+        BufReader::new(waiting.stderr.take()?).read_line(&mut line).ok()?;
         Some(line)
     });
     for part in ["waiting for guest box", "process ", "start box`) has locked"] {
         assert!(said.contains(part), "{said}");
     }
     let (started, _) = start.resume(sandbox);
-    let set = sandbox.wait_for("it has the lock", || set.try_wait().expect("our child"));
-    assert!(started.success() && set.success());
+    let ended = sandbox.wait_for("it has the lock", || waiting.try_wait().expect("our child"));
+    assert!(started.success() && ended.success());
 }
 
 fn a_lock_is_not_waited_for_without_end(sandbox: &mut Sandbox) {

@@ -1,5 +1,4 @@
 use holm_proto::path::MONITOR_SOCKET;
-use rustix::process::{Signal, pidfd_send_signal};
 
 use super::super::error::{Error, Result};
 use super::super::handle::{Guest, LockedGuest};
@@ -8,7 +7,7 @@ use super::adopt::adopt;
 use super::clean_up::{clean_up, remove_unrecorded};
 use super::monitor_title::is_monitor;
 use crate::failed::is_there;
-use crate::process::{KILLED, ended_within};
+use crate::process::kill_and_wait;
 use crate::record::RunRecord;
 
 /// Finds out whether a guest runs, gives it a new monitor if its own has died, and cleans up if it
@@ -59,7 +58,6 @@ fn kill_unreachable_monitor(guest: &Guest<'_>, record: &RunRecord) -> Result<boo
     if !is_monitor(guest, record.monitor_pid)? {
         return Ok(false);
     }
-    let _ = pidfd_send_signal(&process, Signal::KILL);
-    ended_within(&process, KILLED)?;
+    kill_and_wait(&process)?;
     Ok(true)
 }
