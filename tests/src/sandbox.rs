@@ -3,6 +3,7 @@
 use crate::command::{self, Outcome};
 use crate::host::{self, Snapshot};
 use crate::options::Options;
+use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -158,13 +159,13 @@ impl Sandbox {
         });
         // Some tests make further roots in their own.
         let inner = host::instances().into_iter().filter(|(_, root)| root.starts_with(&self.root));
-        let inner: Vec<u32> = inner.map(|(number, _)| number).collect();
-        if !has_failed && inner.iter().any(|number| Some(*number) != instance) {
-            left.push(format!("instances {inner:?}, of roots in {}", self.root.display()));
+        let mut numbers: BTreeSet<u32> = inner.map(|(number, _)| number).collect();
+        if !has_failed && numbers.iter().any(|number| Some(*number) != instance) {
+            left.push(format!("instances {numbers:?}, of roots in {}", self.root.display()));
         }
-        for number in inner.into_iter().chain(instance) {
-            remove_instance(number);
-        }
+        numbers.extend(instance);
+        // Each once: then another test may have the number.
+        numbers.into_iter().for_each(remove_instance);
         for kind in BESIDE {
             let _ = std::fs::remove_file(self.beside(kind));
         }
