@@ -39,6 +39,16 @@ pub(super) fn lock_all(pool: &Pool) -> Result<File, Error> {
     Ok(file)
 }
 
+/// Opens the directory of objects and locks it shared until the descriptor is closed: none is
+/// collected.
+pub(super) fn share_objects(pool: &Pool) -> Result<File, Error> {
+    let dir = pool.objects_dir();
+    let file = opened(&dir)?;
+    process::lock(&file, FlockOperation::LockShared, pool.waiting(&"the objects"))
+        .map_err(Error::io("lock", &dir))?;
+    Ok(file)
+}
+
 /// Opens the directory `dir` and locks it until the descriptor is closed; an error if another
 /// command has it locked.
 pub(super) fn lock(dir: &Path) -> Result<File, Error> {

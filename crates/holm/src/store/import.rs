@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::base::{Base, load};
 use super::error::Error;
-use super::gc;
 use super::source::Source;
 use super::staging::clean;
+use super::{directory, gc};
 use crate::failed::is_there;
 use crate::pool::{Name, Pool};
 
@@ -84,6 +84,8 @@ pub fn import(
         return Err(Error::Exists { name: name.clone() });
     }
     let program = program()?;
+    // holm-import locks them so itself, but would wait for a collection without end.
+    let objects = directory::share_objects(pool)?;
     // In memory, so that nobody has to read it while the progress is read.
     let errors = memfd_create("errors", MemfdFlags::CLOEXEC).map(File::from);
     let errors = errors.map_err(|errno| Error::io("make a file for", &program)(errno.into()))?;
@@ -95,6 +97,7 @@ pub fn import(
     let outcome = watch(&mut child, errors, progress);
     let status = child.wait().map_err(Error::io("wait for", &program))?;
     let (message, remarks) = outcome.map_err(Error::io("read the output of", &program))?;
+    drop(objects);
     if status.success() {
         return Ok((load(pool, name)?, remarks));
     }

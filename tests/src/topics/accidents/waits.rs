@@ -161,6 +161,8 @@ fn a_lock_is_not_waited_for_without_end(sandbox: &mut Sandbox) {
         (root.clone(), &["ls"]),
         (root.join("bases/busybox"), &["create", "other", "--base", "busybox"]),
         (root.join("bases"), &["rename", "box", "other"]),
+        // As a collection has it.
+        (root.join("objects"), &["base", "import", "other", "busybox"]),
     ] {
         let _holder = Holder::new(sandbox, &locked);
         let outcome = hurried(sandbox, "HOLM_LOCK_MS", args);
