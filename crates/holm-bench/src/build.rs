@@ -3,17 +3,38 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Which build of holm it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Build {
+    /// The one that is measured.
+    Now,
+    /// The one that it is compared with.
+    Before,
+    /// The one that is measured, once more: how far two equal builds are apart in a report.
+    Again,
+}
+
+impl Build {
+    /// What follows the name of a row.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Now => "",
+            Self::Before => ", before",
+            Self::Again => ", again",
+        }
+    }
+}
+
 /// A build of holm with a Holm root of its own.
 pub struct Holm {
-    /// This is not the build that is measured, but the one that it is compared with.
-    pub before: bool,
+    pub build: Build,
     pub program: String,
     import: PathBuf,
     pub root: PathBuf,
 }
 
 impl Holm {
-    pub fn new(program: &Path, import: &Path, root: PathBuf, before: bool) -> Result<Self, String> {
+    pub fn new(program: &Path, import: &Path, root: PathBuf, build: Build) -> Result<Self, String> {
         let absolute = |path: &Path| {
             std::fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))
         };
@@ -22,7 +43,7 @@ impl Holm {
         let copy = root.with_extension("program");
         std::fs::copy(program, &copy).map_err(|e| format!("{}: {e}", program.display()))?;
         let program = copy.to_string_lossy().into_owned();
-        Ok(Self { before, program, import: absolute(import)?, root })
+        Ok(Self { build, program, import: absolute(import)?, root })
     }
 
     /// A command line in the Holm root.
@@ -46,7 +67,12 @@ impl Holm {
 
     /// A guest's name that no other build uses: guests are found by their cgroups.
     pub fn guest(&self, name: &str) -> String {
-        format!("bench-{}{name}", if self.before { "before-" } else { "" })
+        let build = match self.build {
+            Build::Now => "",
+            Build::Before => "before-",
+            Build::Again => "again-",
+        };
+        format!("bench-{build}{name}")
     }
 
     /// Imports a directory as a base, once.

@@ -3,7 +3,7 @@
 use std::fs::read_to_string;
 use std::process::Command;
 
-use crate::build::Holm;
+use crate::build::{Build, Holm};
 use crate::rounds::cell;
 
 /// A table of the machine and the versions of everything that is measured.
@@ -23,8 +23,8 @@ pub fn describe(holms: &[Holm]) -> String {
         Ok(false) => "hybrid (controllers on v1)".to_owned(),
         Err(e) => e.to_string(),
     };
-    let version = |before: bool| {
-        let holm = holms.iter().find(|holm| holm.before == before);
+    let version = |build: Build| {
+        let holm = holms.iter().find(|holm| holm.build == build);
         holm.map(|holm| first_line(&holm.program, &["--version"]))
     };
     let rows = [
@@ -40,8 +40,8 @@ pub fn describe(holms: &[Holm]) -> String {
         ),
         ("cgroups", Some(cgroups)),
         ("load average at the start", Some(load)),
-        ("holm", version(false)),
-        ("holm, before", version(true)),
+        ("holm", version(Build::Now)),
+        ("holm, before", version(Build::Before)),
         ("bubblewrap", Some(first_line("bwrap", &["--version"]))),
         ("lxc", Some(first_line("lxc-execute", &["--version"]))),
         ("runc", Some(first_line("runc", &["--version"]))),

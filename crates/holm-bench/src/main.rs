@@ -76,7 +76,9 @@ over pairs from the same round: compare ratios, not milliseconds of different ta
 /// What a report says about another build.
 const BEFORE: &str = "\
 Rows named `before` are another build of holm, with a Holm root of its own, which took its turn in
-the same rounds. `before : now` above 1 means that holm has become faster.\n\n";
+the same rounds; rows named `again` are the build that is measured, copied once more, with a third
+root. `times now` above 1 means that holm has become faster, as far as it is further from 1 than it
+is in the row `again`, of the same program.\n\n";
 
 fn introduction(stage: &Stage, rounds: usize) -> String {
     let before = if stage.holms.len() > 1 { BEFORE } else { "" };

@@ -9,7 +9,8 @@ usage: holm-bench [-n ROUNDS] [--holm FILE] [--import FILE] [--before FILE] [--s
   --holm     the holm command to measure (target/x86_64-unknown-linux-musl/release/holm)
   --import   the holm-import program (target/release/holm-import)
   --before   another build of holm, with its holm-import beside it: measured in the same rounds,
-             in rows of its own with the ratio of its time to that of --holm
+             in rows of its own with the ratio of its time to that of --holm; so is --holm
+             itself once more, which shows what the machine cannot tell apart
   --scratch  a directory for roots and images, kept between runs (target/bench)
   --out      the report (docs/benchmarks/start.md)
 Sections: start trace exec boot memory slab many disk; all of them when none is named.

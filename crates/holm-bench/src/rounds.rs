@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use crate::build::Holm;
+use crate::build::{Build, Holm};
 use crate::stats::Summary;
 
 /// Rounds that are run and not counted: caches fill, cgroups and tables are made.
@@ -18,22 +18,22 @@ const MESSAGE_MAX: usize = 500;
 #[derive(Clone)]
 pub struct Row {
     pub name: String,
-    /// This is the build of holm that the other row of this name is compared with.
-    pub before: bool,
+    /// The build of holm; rows of the same name are compared.
+    pub build: Build,
 }
 
 impl Row {
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), before: false }
+        Self { name: name.to_owned(), build: Build::Now }
     }
 
     /// A row of one of the builds of holm.
     pub fn of(holm: &Holm, name: &str) -> Self {
-        Self { name: name.to_owned(), before: holm.before }
+        Self { name: name.to_owned(), build: holm.build }
     }
 
     pub fn title(&self) -> String {
-        format!("{}{}", self.name, if self.before { ", before" } else { "" })
+        self.name.clone() + self.build.suffix()
     }
 }
 
@@ -180,22 +180,26 @@ impl Shuffle {
     }
 }
 
-/// The ratio of a previous build to the present one, where both were measured.
-pub fn before_to_now(outcomes: &[Outcome], row: &Row) -> Option<Summary> {
-    let find = |before: bool| {
+/// The ratio of another build's row to that of the build that is measured, where both were
+/// measured.
+pub fn times_now(outcomes: &[Outcome], row: &Row) -> Option<Summary> {
+    let find = |build: Build| {
         let mut found = outcomes.iter().filter(|outcome| outcome.row.name == row.name);
-        found.find(|outcome| outcome.row.before == before)?.samples.as_ref().ok()
+        found.find(|outcome| outcome.row.build == build)?.samples.as_ref().ok()
     };
-    row.before.then(|| Some(Summary::of_ratios(find(true)?, find(false)?)))?
+    if row.build == Build::Now {
+        return None;
+    }
+    Some(Summary::of_ratios(find(row.build)?, find(Build::Now)?))
 }
 
 /// A table of milliseconds, with each row's ratio to the first that is named `reference`, and where
-/// there are rows of a previous build, theirs to the present one.
+/// there are rows of other builds, theirs to the build that is measured.
 pub fn table(outcomes: &[Outcome], reference: &str) -> String {
     let base = outcomes.iter().find(|outcome| outcome.row.name == reference);
     let base = base.and_then(|outcome| outcome.samples.as_ref().ok());
-    let compared = outcomes.iter().any(|outcome| outcome.row.before);
-    let (head, rule) = if compared { (" before : now |", "---:|") } else { ("", "") };
+    let compared = outcomes.iter().any(|outcome| outcome.row.build != Build::Now);
+    let (head, rule) = if compared { (" times now |", "---:|") } else { ("", "") };
     let mut text = format!(
         "| | median ms | p10 | p90 | times {reference} (p10 to p90 of pairs) |{head}\n\
          |---|---:|---:|---:|---:|{rule}\n"
@@ -212,7 +216,7 @@ pub fn table(outcomes: &[Outcome], reference: &str) -> String {
             Err(reason) => format!("| {title} | not measured: {} | | | |", cell(reason)),
         };
         if compared {
-            let ratio = before_to_now(outcomes, &outcome.row);
+            let ratio = times_now(outcomes, &outcome.row);
             text += &format!(" {} |", ratio.map_or(String::new(), |ratio| ratio.with_spread()));
         }
         text.push('\n');
@@ -246,14 +250,22 @@ mod tests {
     }
 
     #[test]
-    fn a_build_before_is_compared_with_the_present_one() {
-        let outcome = |before, samples: &[f64]| Outcome {
-            row: Row { name: "holm run".to_owned(), before },
+    fn other_builds_are_compared_with_the_one_that_is_measured() {
+        let outcome = |build, samples: &[f64]| Outcome {
+            row: Row { name: "holm run".to_owned(), build },
             samples: Ok(samples.to_vec()),
         };
-        let text = table(&[outcome(false, &[2.0, 2.0]), outcome(true, &[3.0, 3.0])], "holm run");
-        let row =
-            "| holm run, before | 3.00 | 3.00 | 3.00 | 1.50 (1.50 to 1.50) | 1.50 (1.50 to 1.50) |";
-        assert!(text.contains(row), "{text}");
+        let outcomes = [
+            outcome(Build::Now, &[2.0, 2.0]),
+            outcome(Build::Before, &[3.0, 3.0]),
+            outcome(Build::Again, &[2.0, 2.0]),
+        ];
+        let text = table(&outcomes, "holm run");
+        for row in [
+            "| holm run, before | 3.00 | 3.00 | 3.00 | 1.50 (1.50 to 1.50) | 1.50 (1.50 to 1.50) |",
+            "| holm run, again | 2.00 | 2.00 | 2.00 | 1.00 (1.00 to 1.00) | 1.00 (1.00 to 1.00) |",
+        ] {
+            assert!(text.contains(row), "{text}");
+        }
     }
 }

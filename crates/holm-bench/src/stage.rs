@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::build::Holm;
+use crate::build::{Build, Holm};
 use crate::options::Options;
 
 /// First of the 65536 ids that the peers' user namespaces have on the host.
@@ -30,7 +30,8 @@ WantedBy=multi-user.target
 
 pub struct Stage {
     pub dir: PathBuf,
-    /// The build that is measured, and after it the one that it is compared with, if there is one.
+    /// The build that is measured, and after it the one that it is compared with, if there is one,
+    /// and the first once more.
     pub holms: Vec<Holm>,
 }
 
@@ -39,10 +40,13 @@ impl Stage {
         let fail = |e| format!("{}: {e}", options.scratch.display());
         fs::create_dir_all(&options.scratch).map_err(fail)?;
         let dir = fs::canonicalize(&options.scratch).map_err(fail)?;
-        let mut holms = vec![Holm::new(&options.holm, &options.import, dir.join("holm"), false)?];
+        let mut holms =
+            vec![Holm::new(&options.holm, &options.import, dir.join("holm"), Build::Now)?];
         if let Some(before) = &options.before {
             let import = before.with_file_name("holm-import");
-            holms.push(Holm::new(before, &import, dir.join("holm-before"), true)?);
+            holms.push(Holm::new(before, &import, dir.join("holm-before"), Build::Before)?);
+            let again = dir.join("holm-again");
+            holms.push(Holm::new(&options.holm, &options.import, again, Build::Again)?);
         }
         let stage = Self { dir, holms };
         stage.minimal()?;

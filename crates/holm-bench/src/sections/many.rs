@@ -3,14 +3,14 @@
 use std::time::Instant;
 
 use crate::build::{Holm, SLEEPER};
-use crate::rounds::{Case, Outcome, Row, before_to_now, run as measure, take_turns};
+use crate::rounds::{Case, Outcome, Row, run as measure, take_turns, times_now};
 use crate::sections::guests::Sleepers;
 use crate::stage::Stage;
 use crate::stats::Summary;
 
 const COUNTS: [usize; 4] = [1, 50, 200, 1000];
 /// How many starts at once, and in how many rounds: they take long enough that a few tell.
-const AT_ONCE: [(usize, usize); 2] = [(50, 20), (1000, 5)];
+const AT_ONCE: [(usize, usize); 2] = [(50, 20), (1000, 11)];
 
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     let beside = beside_others(&stage.holms, n)?;
@@ -43,10 +43,11 @@ fn beside_others(holms: &[Holm], n: usize) -> Result<String, String> {
             let (ls, start) = (ls.samples.clone()?, start.samples.clone()?);
             text += &format!("| {title} | {} | {} |\n", spread(&ls), spread(&start));
         }
-        let ratios = |outcomes: &[Outcome]| before_to_now(outcomes, &outcomes.last()?.row);
-        if let (Some(ls), Some(starts)) = (ratios(&ls), ratios(&starts)) {
-            let (ls, starts) = (ls.with_spread(), starts.with_spread());
-            text += &format!("| {count}, before : now | {ls} | {starts} |\n");
+        for Outcome { row, .. } in &ls {
+            if let (Some(ls), Some(starts)) = (times_now(&ls, row), times_now(&starts, row)) {
+                let (title, ls, starts) = (row.title(), ls.with_spread(), starts.with_spread());
+                text += &format!("| {title}, times now | {ls} | {starts} |\n");
+            }
         }
     }
     Ok(text)
@@ -75,8 +76,9 @@ fn at_once(holms: &[Holm], count: usize, n: usize) -> Result<String, String> {
         #[expect(clippy::cast_precision_loss, reason = "a thousand at most")]
         let each = Summary::of(&samples).median / count as f64;
         text += &format!("| {} | {} | {each:.2} |\n", outcome.row.title(), spread(&samples));
-        if let Some(ratio) = before_to_now(&outcomes, &outcome.row) {
-            text += &format!("| before : now | {} | |\n", ratio.with_spread());
+        if let Some(ratio) = times_now(&outcomes, &outcome.row) {
+            let title = outcome.row.title();
+            text += &format!("| {title}, times now | {} | |\n", ratio.with_spread());
         }
     }
     Ok(text)

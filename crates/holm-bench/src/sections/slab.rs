@@ -70,7 +70,7 @@ fn table(
         .collect();
     cells.push(format!("percpu {:.0}", each(after.percpu, before.percpu)));
     cells.push(format!("stacks {:.0}", each(after.stacks, before.stacks)));
-    let build = if holm.before { ", before" } else { "" };
+    let build = holm.build.suffix();
     Ok(format!("- **{title}{build}: {all:.0}**: {}\n", cells.join(", ")))
 }
 
