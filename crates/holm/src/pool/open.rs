@@ -4,6 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use super::error::{Error, Result};
 use super::files::sync;
 use super::instance::{self, DEFAULT_ROOT};
@@ -140,7 +142,8 @@ fn create(root: &Path) -> Result<PathBuf> {
 /// was open to them.
 fn close(root: &Path) -> Result<bool> {
     const OTHERS: u32 = 0o077;
-    let found = fs::metadata(root).map_err(|error| Error::io("look at", root, error))?;
+    let look = || fs::metadata(root).map_err(|error| Error::io("look at", root, error));
+    let found = look()?;
     if found.uid() != 0 {
         return Err(Error::NotOwned { root: root.to_owned(), uid: found.uid() });
     }
@@ -148,11 +151,12 @@ fn close(root: &Path) -> Result<bool> {
     if mode & OTHERS == 0 {
         return Ok(false);
     }
-    fs::set_permissions(root, Permissions::from_mode(0o700)).map_err(|source| Error::Open {
-        root: root.to_owned(),
-        mode,
-        source,
-    })?;
+    let open = |source| Error::Open { root: root.to_owned(), mode, source };
+    fs::set_permissions(root, Permissions::from_mode(0o700)).map_err(open)?;
+    // FAT keeps no modes, and says nothing.
+    if look()?.mode() & OTHERS != 0 {
+        return Err(open(Errno::OPNOTSUPP.into()));
+    }
     Ok(true)
 }
 

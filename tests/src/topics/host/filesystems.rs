@@ -35,11 +35,10 @@ fn covered(
 }
 
 /// doctor, create and run name the filesystem and the remedy, and leave nothing.
-fn is_refused(sandbox: &mut Sandbox, kind: &str) {
+fn is_refused(sandbox: &mut Sandbox, kind: &str, why: &str) {
     let place = format!("{kind} at {}", sandbox.root().display());
     let at = sandbox.root().display().to_string();
-    // FAT keeps no modes, so it is refused before anybody asks what it lacks.
-    let message = ["the Holm root", &at, "ext4, XFS or btrfs", "--root"];
+    let message = [why, &at, "ext4, XFS or btrfs", "--root"];
     let doctor = sandbox.holm(&["doctor", "filesystem"]);
     assert_eq!(doctor.code(), 1, "{doctor}");
     for part in ["missing", &place, "No guest can run here without: filesystem"] {
@@ -57,12 +56,16 @@ fn is_refused(sandbox: &mut Sandbox, kind: &str) {
 fn a_root_on_an_overlay(sandbox: &mut Sandbox) {
     let [lower, upper, work] = directories(sandbox, ["lower", "upper", "work"]);
     let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
-    covered(sandbox, ["overlay", &options, "layers"], |sandbox| is_refused(sandbox, "overlay"));
+    let why = "the Holm root is on an unsupported filesystem";
+    covered(sandbox, ["overlay", &options, "layers"], |sandbox| {
+        is_refused(sandbox, "overlay", why);
+    });
 }
 
 fn a_root_on_tmpfs(sandbox: &mut Sandbox) {
     let mount = ["tmpfs", "size=16m,mode=700", "memory"];
-    covered(sandbox, mount, |sandbox| is_refused(sandbox, "tmpfs"));
+    let why = "the Holm root is on an unsupported filesystem";
+    covered(sandbox, mount, |sandbox| is_refused(sandbox, "tmpfs", why));
 }
 
 fn a_root_on_fat(sandbox: &mut Sandbox) {
@@ -75,7 +78,9 @@ fn a_root_on_fat(sandbox: &mut Sandbox) {
     if !known.contains("\tvfat\n") && !loaded() {
         skip("this kernel has no vfat");
     }
-    covered(sandbox, ["vfat", "loop", &image], |sandbox| is_refused(sandbox, "vfat"));
+    // It keeps no modes, so it is refused before anybody asks what it lacks.
+    let why = "other users of the host can read what is in the Holm root";
+    covered(sandbox, ["vfat", "loop", &image], |sandbox| is_refused(sandbox, "vfat", why));
 }
 
 /// The whole root is covered by an overlay of itself: the guest is unchanged, and starts when that
