@@ -29,7 +29,7 @@ pub const TESTS: &[Test] = &[
 
 /// Runs `holm ARGS...`, whose calls strace(1) makes fail as `fault` says, at `path` if that is
 /// given; returns how it ended, and whether any call has failed so.
-fn with_fault(
+pub fn with_fault(
     sandbox: &Sandbox,
     fault: &str,
     path: Option<&Path>,

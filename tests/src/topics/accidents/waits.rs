@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use super::looks::with_fault;
 use crate::command::Outcome;
 use crate::guest::{IDLE, exec, idle, launch_idle, pid, remove, status};
 use crate::process::Stopped;
@@ -16,6 +17,8 @@ pub const TESTS: &[Test] = &[
     test!(a_restart_with_a_dead_source_stops_nothing).bases(&["busybox"]),
     test!(a_command_says_which_one_it_waits_for).bases(&["busybox"]),
     test!(a_lock_is_not_waited_for_without_end).bases(&["busybox"]),
+    test!(a_process_that_waits_for_its_disk_is_told).bases(&["busybox"]),
+    test!(processes_that_cannot_be_moved_are_told).bases(&["busybox"]),
 ];
 
 /// What a dead network filesystem is to a process: each look into it waits for ever. A FUSE
@@ -193,4 +196,74 @@ impl Drop for Holder {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// A disk that answers no write: a process that writes to it ends when the write does.
+struct Frozen(PathBuf);
+
+impl Frozen {
+    fn new(sandbox: &Sandbox) -> Self {
+        let (image, at) = (sandbox.root().join("disk.img"), sandbox.root().join("disk"));
+        std::fs::create_dir_all(&at).expect("a directory");
+        let script = r#"truncate -s 16M "$0" && mkfs.ext4 -q "$0" && mount -o loop "$0" "$1" && \
+            rm "$0" && chmod 777 "$1""#;
+        let mut sh = Command::new("sh");
+        sandbox.run(sh.args(["-c", script]).arg(image).arg(&at)).ok();
+        Self(at)
+    }
+
+    fn freezes(&self, frozen: bool) -> bool {
+        let option = if frozen { "-f" } else { "-u" };
+        Command::new("fsfreeze").arg(option).arg(&self.0).status().is_ok_and(|it| it.success())
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        self.freezes(false);
+        let _ = Command::new("umount").arg("-l").arg("--").arg(&self.0).output();
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+fn a_process_that_waits_for_its_disk_is_told(sandbox: &mut Sandbox) {
+    let disk = Frozen::new(sandbox);
+    let mounts = format!("mounts={}:/disk", disk.0.display());
+    launch_idle(sandbox, "box", &["--set", &mounts]);
+    assert!(disk.freezes(true));
+    exec(sandbox, "box", "touch /disk/file < /dev/null > /dev/null 2>&1 &").ok();
+    sandbox.wait_for("it waits for the disk", || {
+        let script = "grep -q '^State:.D' /proc/[0-9]*/status";
+        exec(sandbox, "box", script).status.success().then_some(())
+    });
+    let outcome = sandbox.holm(&["kill", "box"]);
+    let message = ["still contains processes", "one in state D (ps) waits in the kernel"];
+    outcome.refused(&message);
+    assert!(disk.freezes(false));
+    sandbox
+        .wait_for("it has ended", || sandbox.holm(&["kill", "box"]).status.success().then_some(()));
+    sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// Processes that fork on and on are gone before they can be moved to the hierarchy of a limit.
+fn processes_that_cannot_be_moved_are_told(sandbox: &mut Sandbox) {
+    let mounts = std::fs::read_to_string("/proc/mounts").expect("mounts");
+    let memory = mounts.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let has = fields[2] == "cgroup" && fields[3].split(',').any(|option| option == "memory");
+        has.then(|| PathBuf::from(fields[1]))
+    });
+    let Some(memory) = memory else { skip("on pure v2 no process is moved") };
+    launch_idle(sandbox, "box", &[]);
+    let instance = sandbox.instance().expect("a command has run");
+    let procs = memory.join(format!("holm-{instance}/box/cgroup.procs"));
+    let set = ["set", "box", "memory.limit=64M"];
+    let (outcome, hit) = with_fault(sandbox, "write:error=ESRCH", Some(&procs), &set);
+    assert!(hit, "{outcome}");
+    outcome.refused(&["cannot move the processes of cgroup", "they fork too fast", "freeze"]);
+    // The way out that it names.
+    for args in [&["freeze", "box"][..], &set, &["thaw", "box"]] {
+        sandbox.holm(args).ok();
+    }
+    remove(sandbox, "box");
 }

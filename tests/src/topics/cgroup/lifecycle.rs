@@ -11,10 +11,12 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 pub const TESTS: &[Test] = &[
     test!(delegated_to_the_guest_only_below),
+    test!(processes_in_the_top_cgroup_are_told).bases(&["busybox"]),
     test!(created_twice_at_once),
     test!(created_again),
     test!(huge_pages_are_refused_after_a_killed_start_too),
@@ -74,6 +76,25 @@ fn huge_pages_are_refused_after_a_killed_start_too(_: &mut Sandbox) {
     for file in ["hugetlb.2MB.max", "hugetlb.2MB.rsvd.max"] {
         assert_eq!(fs::read_to_string(group.v2(file)).expect(file), "0\n", "{file}");
     }
+}
+
+/// As in a container without systemd, whose processes are in its top cgroup.
+fn processes_in_the_top_cgroup_are_told(sandbox: &mut Sandbox) {
+    let group = Group::new();
+    if !group.cgroup.layout().is_pure_v2().expect("the hierarchies") {
+        skip("no controller is enabled on v2 on a hybrid host");
+    }
+    let script = r#"mkdir "$TOP" && echo $$ > "$TOP/cgroup.procs" && unshare -mC sh -c \
+        'mount -t cgroup2 top /sys/fs/cgroup && "$0" run --base busybox --net none -- true' "$0"
+        status=$?; echo $$ > "$TOP/../cgroup.procs"; rmdir "$TOP"/*/; exit $status"#;
+    let holm = sandbox.command();
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).arg(holm.get_program()).env("TOP", group.v2(""));
+    for (name, value) in holm.get_envs() {
+        command.env(name, value.expect("a value"));
+    }
+    let message = ["cannot enable cgroup controllers in", "that cgroup contains processes itself"];
+    sandbox.run(&mut command).refused(&message);
 }
 
 fn created_twice_at_once(_: &mut Sandbox) {
