@@ -46,8 +46,9 @@ pub fn read_file(at: impl AsFd, name: &str) -> Result<String> {
     loop {
         match read(&file, spare_capacity(&mut bytes)) {
             Ok(0) => break,
-            Ok(_) => bytes.reserve(4096),
-            Err(Errno::INTR) => {}
+            // Without room the next read would seem to be at the end.
+            Ok(_) if bytes.len() == bytes.capacity() => bytes.reserve(4096),
+            Ok(_) | Err(Errno::INTR) => {}
             Err(Errno::NODEV) => return Err(Errno::NOENT),
             Err(e) => return Err(e),
         }

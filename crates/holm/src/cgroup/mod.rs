@@ -32,7 +32,7 @@ pub use guest::GuestCgroup;
 pub use layout::{Controller, Layout};
 pub use limits::Limits;
 pub use pool::PoolCgroup;
-pub use usage::Usage;
+pub use usage::{Figures, Usage};
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

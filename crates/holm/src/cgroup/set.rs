@@ -14,6 +14,7 @@ use super::files::{open_dir, read_file, write_file};
 use super::guest::GuestCgroup;
 use super::layout::{Controller, open_root};
 use super::limits::{Limits, Setting};
+use super::usage::Figures;
 use super::v1::make_v1_dir;
 use super::{Error, Result, walk};
 
@@ -53,7 +54,7 @@ impl GuestCgroup {
     /// Makes the kernel reclaim memory above a new limit, and refuses the limit if that is not
     /// enough. v1 does both itself; v2 would accept the limit and kill processes.
     fn reclaim_below(&self, limit: u64) -> Result<()> {
-        let over = || Ok(self.usage()?.memory.unwrap_or(0).saturating_sub(limit));
+        let over = || Ok(self.usage(Figures::Current)?.memory.unwrap_or(0).saturating_sub(limit));
         let excess = over()?;
         if excess == 0 {
             return Ok(());

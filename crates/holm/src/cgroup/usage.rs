@@ -33,10 +33,18 @@ pub struct Usage {
     pub pids_limit: Option<u64>,
 }
 
+/// Which figures of [`Usage`] are read. Each is a file or two, and there may be a thousand guests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figures {
+    /// Memory, processes and OOM kills as they are now. The others are as if there were none.
+    Current,
+    /// CPU time, peaks and limits too.
+    All,
+}
+
 impl GuestCgroup {
     /// What the guest uses now.
-    pub fn usage(&self) -> Result<Usage> {
-        let cpu = self.read("cpu.stat")?.unwrap_or_default();
+    pub fn usage(&self, figures: Figures) -> Result<Usage> {
         let memory = self.controller_dir(Controller::Memory)?;
         let pids = self.controller_dir(Controller::Pids)?;
         let [now, peak, limit] = if self.layout().on_v2(Controller::Memory) {
@@ -44,16 +52,24 @@ impl GuestCgroup {
         } else {
             ["memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.limit_in_bytes"]
         };
-        Ok(Usage {
+        let current = Usage {
             memory: self.number(&memory, now)?,
+            oom_kills: self.oom_kills_in(&memory)?,
+            pids: self.number(&pids, "pids.current")?,
+            ..Usage::default()
+        };
+        if figures == Figures::Current {
+            return Ok(current);
+        }
+        let cpu = self.read("cpu.stat")?.unwrap_or_default();
+        Ok(Usage {
             memory_peak: self.number(&memory, peak)?,
             memory_limit: self.number(&memory, limit)?.filter(|limit| *limit < V1_UNLIMITED),
-            oom_kills: self.oom_kills_in(&memory)?,
             cpu_usec: field(&cpu, "usage_usec").unwrap_or(0),
             cpu_cap: self.cpu_cap()?,
-            pids: self.number(&pids, "pids.current")?,
             pids_peak: self.number(&pids, "pids.peak")?,
             pids_limit: self.number(&pids, "pids.max")?,
+            ..current
         })
     }
 

@@ -16,11 +16,10 @@ pub fn find(name: &str) -> Option<&'static Key> {
 
 /// Whether `name` is the prefix of other keys, such as `memory`.
 pub(super) fn is_group(name: &str) -> bool {
-    let parts = name.split('.').count();
     KEYS.iter().any(|key| {
-        let group: Vec<&str> = key.name.split('.').take(parts).collect();
-        key.name.split('.').count() > parts
-            && group.iter().zip(name.split('.')).all(|(a, b)| *a == "*" || *a == b)
+        let mut parts = key.name.split('.');
+        name.split('.').all(|part| parts.next().is_some_and(|it| it == "*" || it == part))
+            && parts.next().is_some()
     })
 }
 

@@ -7,6 +7,7 @@ use super::error::Result;
 use super::handle::Guest;
 use super::parallel::in_parallel;
 use super::status::list;
+use crate::cgroup::Figures;
 use crate::pool::Pool;
 
 /// Starts the guests that have the key `autostart` and do not run: lower numbers first, equal ones
@@ -18,7 +19,7 @@ pub fn autostart<T: Serialize + DeserializeOwned>(
     mut report: impl FnMut(&str, Result<T>),
 ) -> Result<()> {
     let mut order: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-    for guest in list(pool)?.iter().filter(|guest| guest.record.is_none()) {
+    for guest in list(pool, Figures::Current)?.iter().filter(|guest| guest.record.is_none()) {
         let name = guest.name.as_str();
         match Guest::new(pool, &guest.name).config() {
             Ok((_, config)) => {

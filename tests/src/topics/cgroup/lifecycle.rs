@@ -4,7 +4,7 @@
 use super::group::{Group, OWNER, SOON, Worker, until};
 use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
-use holm::cgroup::{Error, GuestCgroup, Limits};
+use holm::cgroup::{Error, Figures, GuestCgroup, Limits};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
@@ -139,7 +139,7 @@ fn frozen_and_thawed(_: &mut Sandbox) {
     worker.resume();
     assert_eq!(worker.line(), "done");
     cgroup.freeze(true).unwrap();
-    let used = || cgroup.usage().unwrap().cpu_usec;
+    let used = || cgroup.usage(Figures::All).unwrap().cpu_usec;
     let before = used();
     worker.resume();
     std::thread::sleep(Duration::from_millis(200));

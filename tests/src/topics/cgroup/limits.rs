@@ -3,7 +3,7 @@
 use super::group::{Group, Worker, until};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
-use holm::cgroup::{Controller, Error, GuestCgroup, Limits};
+use holm::cgroup::{Controller, Error, Figures, GuestCgroup, Limits};
 use std::process::Command;
 
 pub const TESTS: &[Test] = &[
@@ -46,7 +46,7 @@ fn written_as_asked(_: &mut Sandbox) {
     assert_eq!(opened.open_v1_tasks().unwrap().len(), cgroup.v1_tasks().len());
     limits.check_host(group.cgroup.layout()).unwrap();
     let worker = Worker::start(&cgroup, "read");
-    let usage = cgroup.usage().unwrap();
+    let usage = cgroup.usage(Figures::All).unwrap();
     assert_eq!(usage.pids, Some(1));
     assert!(
         usage.memory.unwrap() > 0 && usage.memory_peak.unwrap() >= usage.memory.unwrap() / 2,
@@ -67,8 +67,8 @@ fn cpu_cap_throttles(_: &mut Sandbox) {
     until("it is throttled", throttled);
     // 50 ms of time used take 400 ms at least at a tenth of a CPU; never less, however slow the
     // machine.
-    let (begin, used) = (std::time::Instant::now(), cgroup.usage().unwrap().cpu_usec);
-    until("it used 50 ms", || cgroup.usage().unwrap().cpu_usec >= used + 50_000);
+    let (begin, used) = (std::time::Instant::now(), cgroup.usage(Figures::All).unwrap().cpu_usec);
+    until("it used 50 ms", || cgroup.usage(Figures::All).unwrap().cpu_usec >= used + 50_000);
     assert!(begin.elapsed().as_millis() >= 200, "{:?} for 50 ms", begin.elapsed());
 }
 
@@ -106,7 +106,7 @@ fn memory_kills_inside_only(_: &mut Sandbox) {
     assert!(outside.try_wait().unwrap().is_none());
     outside.kill().unwrap();
     outside.wait().unwrap();
-    assert!(cgroup.usage().unwrap().memory_peak.unwrap() <= 32 << 20);
+    assert!(cgroup.usage(Figures::All).unwrap().memory_peak.unwrap() <= 32 << 20);
     drop(worker);
 
     let roomy = Group::new();
@@ -123,7 +123,7 @@ fn pids_refuse_a_fork(_: &mut Sandbox) {
         let events = group.read(Controller::Pids, "pids.events", "pids.events");
         events.lines().any(|line| line.strip_prefix("max ").is_some_and(|count| count != "0"))
     });
-    assert_eq!(cgroup.usage().unwrap().pids, Some(5));
+    assert_eq!(cgroup.usage(Figures::Current).unwrap().pids, Some(5));
 }
 
 fn refused_with_a_reason(_: &mut Sandbox) {

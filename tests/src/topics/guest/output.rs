@@ -220,7 +220,7 @@ fn a_log_line_by_line(sandbox: &mut Sandbox) {
 }
 
 fn ls_filters_and_sorts(sandbox: &mut Sandbox) {
-    launch_idle(sandbox, "web-1", &["--memory", "64M"]);
+    launch_idle(sandbox, "web-1", &["--memory", "64M", "--set", "pids.limit=50"]);
     idle(sandbox, "create", "web-2");
     idle(sandbox, "create", "db");
     let names = |args: &[&str]| {
@@ -242,6 +242,14 @@ fn ls_filters_and_sorts(sandbox: &mut Sandbox) {
     let rows: Vec<Vec<&str>> =
         table.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[..2], [["MEMORY-LIMIT", "NAME"], ["64.0M", "web-1"]], "{table}");
+    // What is read only when it is asked for.
+    for column in ["memory-limit", "memory-peak", "pids-limit", "cpu"] {
+        let listed = |pattern| names(&["--filter", &format!("{column}={pattern}")]);
+        assert_eq!((listed("?*"), listed("0")), (vec!["web-1".to_owned()], vec![]), "{column}");
+    }
+    assert_eq!(names(&["--sort", "memory-limit"]), ["web-1", "db", "web-2"]);
+    let table = sandbox.holm(&["ls", "--running", "--columns", "pids-limit"]).ok();
+    assert_eq!(table.stdout.split_whitespace().last(), Some("50"), "{table}");
     let wrong = sandbox.holm(&["ls", "--sort", "size"]);
     assert_eq!(wrong.code(), 2, "{wrong}");
     assert!(wrong.stderr.contains("there are: name, state"), "{wrong}");

@@ -1,5 +1,6 @@
 //! The columns of `holm ls`: what a guest has there, as text and to sort by.
 
+use holm::cgroup::Figures;
 use holm::guest::{Status, Summary};
 
 use crate::output::guest::{addresses, arch, mode};
@@ -13,6 +14,8 @@ pub struct Column {
     pub name: &'static str,
     /// What is in it, for the help.
     pub help: &'static str,
+    /// What of the guest's usage must be read for it.
+    pub figures: Figures,
     value: fn(&Summary) -> Value,
 }
 
@@ -43,13 +46,13 @@ pub const COLUMNS: &[Column] = &[
         some(g.record.as_ref(), |record| text(mode(record.network.mode)))
     }),
     column("memory", "memory in use", |g| some(usage(g, |u| u.memory), Value::Bytes)),
-    column("memory-limit", "the limit on it", |g| some(usage(g, |u| u.memory_limit), Value::Bytes)),
-    column("memory-peak", "the most in this run", |g| {
+    more("memory-limit", "the limit on it", |g| some(usage(g, |u| u.memory_limit), Value::Bytes)),
+    more("memory-peak", "the most in this run", |g| {
         some(usage(g, |u| u.memory_peak), Value::Bytes)
     }),
     column("pids", "processes and threads", |g| some(usage(g, |u| u.pids), Value::Number)),
-    column("pids-limit", "the limit on them", |g| some(usage(g, |u| u.pids_limit), Value::Number)),
-    column("cpu", "CPU time of this run", |g| some(usage(g, |u| Some(u.cpu_usec)), Value::Cpu)),
+    more("pids-limit", "the limit on them", |g| some(usage(g, |u| u.pids_limit), Value::Number)),
+    more("cpu", "CPU time of this run", |g| some(usage(g, |u| Some(u.cpu_usec)), Value::Cpu)),
     column("up", "how long this run has gone on", |g| {
         some(g.record.as_ref(), |record| Value::Seconds(record.age()))
     }),
@@ -72,7 +75,12 @@ pub const COLUMNS: &[Column] = &[
 pub const USUAL: [&str; 7] = ["name", "state", "base", "address", "memory", "pids", "up"];
 
 const fn column(name: &'static str, help: &'static str, value: fn(&Summary) -> Value) -> Column {
-    Column { name, help, value }
+    Column { name, help, figures: Figures::Current, value }
+}
+
+/// A column of figures that are not read for the others.
+const fn more(name: &'static str, help: &'static str, value: fn(&Summary) -> Value) -> Column {
+    Column { figures: Figures::All, ..column(name, help, value) }
 }
 
 impl Column {

@@ -5,7 +5,8 @@ use super::columns::Column;
 /// Which guests are listed: `COLUMN=PATTERN`.
 #[derive(Clone)]
 pub struct Filter {
-    column: &'static Column,
+    /// What is compared.
+    pub column: &'static Column,
     pattern: String,
 }
 

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::fmt::Write;
 
 use clap::Args;
+use holm::cgroup::Figures;
 use holm::guest::{self, Summary};
 
 pub use columns::{COLUMNS, state_text};
@@ -54,7 +55,9 @@ pub struct Ls {
 impl Run for Ls {
     fn run(self, context: &Context) -> Outcome {
         let pool = context.look_if_any()?;
-        let mut guests = pool.as_ref().map_or(Ok(Vec::new()), guest::list)?;
+        let figures = if context.json { Figures::All } else { self.figures() };
+        let list = |pool| guest::list(pool, figures);
+        let mut guests = pool.as_ref().map_or(Ok(Vec::new()), list)?;
         // The same for all of them.
         if let Some(what) = guests.iter().find_map(|guest| guest.ruleset_notice.as_ref()) {
             term::print_error(&format!("warning: {what}\n"));
@@ -80,6 +83,20 @@ impl Run for Ls {
             }
         }
         Ok(0)
+    }
+}
+
+impl Ls {
+    /// What of the guests' usage its columns show.
+    fn figures(&self) -> Figures {
+        let filtered = self.filter.iter().map(|filter| filter.column);
+        let sorted = self.sort.iter().map(|sort| sort.column);
+        let mut columns = self.columns.iter().copied().chain(filtered).chain(sorted);
+        if columns.any(|column| column.figures == Figures::All) {
+            Figures::All
+        } else {
+            Figures::Current
+        }
     }
 }
 

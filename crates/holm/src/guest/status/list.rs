@@ -5,6 +5,7 @@ use super::super::error::Result;
 use super::super::handle::Guest;
 use super::super::reconcile::{release_unowned, restore_ruleset, sweep_one};
 use super::summary::{Found, Status, Summary, inspect, unknown};
+use crate::cgroup::Figures;
 use crate::failed::in_one_line;
 use crate::pool::{Name, Pool};
 
@@ -18,16 +19,16 @@ pub fn names(pool: &Pool) -> Result<Vec<Name>> {
     Ok(names)
 }
 
-/// All guests of a root, sorted by name.
-pub fn list(pool: &Pool) -> Result<Vec<Summary>> {
+/// All guests of a root, sorted by name, with these figures of what they use.
+pub fn list(pool: &Pool, figures: Figures) -> Result<Vec<Summary>> {
     pool.clean_tmp();
     let taken = pool.allocated_ids()?;
     let names = names(pool)?;
-    let looks = look_at_all(pool, &names);
+    let looks = look_at_all(pool, &names, figures);
     let found = names.iter().zip(looks).filter_map(|(name, look)| {
         let inspected = look.and_then(|look| match look {
             Look::Done(summary) => Ok(summary.map(|summary| *summary)),
-            Look::Unreconciled => reconciled(&Guest::new(pool, name)),
+            Look::Unreconciled => reconciled(&Guest::new(pool, name), figures),
         });
         // One guest that cannot be looked at must not hide the others.
         inspected.unwrap_or_else(|error| Some(unknown(name, &error)))
@@ -51,9 +52,9 @@ const GUESTS_PER_THREAD: usize = 50;
 
 /// Looks at guests, on all CPUs if there are many. The threads are gone when it returns: what is
 /// found to need a new monitor must get it from a process with a single thread.
-fn look_at_all(pool: &Pool, names: &[Name]) -> Vec<Result<Look>> {
+fn look_at_all(pool: &Pool, names: &[Name], figures: Figures) -> Vec<Result<Look>> {
     let look_at = |names: &[Name]| -> Vec<Result<Look>> {
-        names.iter().map(|name| look(&Guest::new(pool, name))).collect()
+        names.iter().map(|name| look(&Guest::new(pool, name), figures)).collect()
     };
     let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = cpus.min(names.len() / GUESTS_PER_THREAD).max(1);
@@ -74,18 +75,18 @@ fn look_at_all(pool: &Pool, names: &[Name]) -> Vec<Result<Look>> {
 }
 
 /// Looks at a guest once, if it needs no reconciling: with many guests that is most of the work.
-fn look(guest: &Guest<'_>) -> Result<Look> {
+fn look(guest: &Guest<'_>, figures: Figures) -> Result<Look> {
     let mut found = Found::of(guest)?;
     if found.may_need_reconciling(guest)? {
         return Ok(Look::Unreconciled);
     }
-    Ok(Look::Done(found.summary(guest)?.map(Box::new)))
+    Ok(Look::Done(found.summary(guest, figures)?.map(Box::new)))
 }
 
 /// What a guest is doing, after it has been reconciled.
-fn reconciled(guest: &Guest<'_>) -> Result<Option<Summary>> {
+fn reconciled(guest: &Guest<'_>, figures: Figures) -> Result<Option<Summary>> {
     let failed = sweep_one(guest).err();
-    let mut summary = inspect(guest)?;
+    let mut summary = inspect(guest, figures)?;
     if let (Some(summary), Some(error)) = (&mut summary, failed) {
         summary.problem.get_or_insert(in_one_line(&error));
     }
@@ -95,7 +96,7 @@ fn reconciled(guest: &Guest<'_>) -> Result<Option<Summary>> {
 /// One guest.
 pub fn summary(guest: &Guest<'_>) -> Result<Summary> {
     sweep_one(guest)?;
-    let Some(mut found) = inspect(guest)? else { return Err(guest.missing()?) };
+    let Some(mut found) = inspect(guest, Figures::All)? else { return Err(guest.missing()?) };
     check_ruleset(guest.pool(), std::slice::from_mut(&mut found));
     Ok(found)
 }
@@ -105,13 +106,13 @@ pub fn is_active(guest: &Guest<'_>) -> Result<bool> {
     sweep_one(guest)?;
     // Waits for a monitor that is recording the end of the run, which it does under this lock.
     let _locked = guest.lock()?;
-    Ok(inspect(guest)?.is_some_and(|found| found.status != Status::Stopped))
+    Ok(inspect(guest, Figures::Current)?.is_some_and(|found| found.status != Status::Stopped))
 }
 
 /// How many processes the kernel has killed because a guest had reached its memory limit: in the
 /// current run, and in the last, where `None` means that it is not known.
 pub fn oom_kills(guest: &Guest<'_>) -> Result<(u64, Option<u64>)> {
-    let found = inspect(guest)?;
+    let found = inspect(guest, Figures::Current)?;
     let last = |found: &Summary| found.last.as_ref().map_or(Some(0), |last| last.oom_kills);
     Ok(found.map_or((0, Some(0)), |found| (found.oom_kills, last(&found))))
 }

@@ -2,7 +2,7 @@ use super::super::error::{Error, Result};
 use super::super::handle::Guest;
 use super::super::reconcile::is_attended;
 use super::super::running::{RunningGuest, read_record};
-use crate::cgroup::Usage;
+use crate::cgroup::{Figures, Usage};
 use crate::config::Config;
 use crate::failed::in_one_line;
 use crate::pool::Name;
@@ -49,7 +49,7 @@ pub struct Summary {
     pub status: Status,
     /// The base it stands on.
     pub base: String,
-    /// What it uses, if it runs.
+    /// What it uses, if it runs: the figures that were asked for.
     pub usage: Option<Usage>,
     /// How many processes the kernel killed in this run because the memory limit was reached.
     pub oom_kills: u64,
@@ -76,8 +76,8 @@ pub struct Summary {
 
 /// What a guest is doing; `None` if it does not exist. It is not locked, so that `ls` does not wait
 /// for a slow start.
-pub(super) fn inspect(guest: &Guest<'_>) -> Result<Option<Summary>> {
-    Found::of(guest)?.summary(guest)
+pub(super) fn inspect(guest: &Guest<'_>, figures: Figures) -> Result<Option<Summary>> {
+    Found::of(guest)?.summary(guest, figures)
 }
 
 /// What a guest has on the host, as far as it has been looked at.
@@ -119,11 +119,11 @@ impl Found {
     }
 
     /// What the guest is doing; `None` if it does not exist.
-    pub fn summary(self, guest: &Guest<'_>) -> Result<Option<Summary>> {
+    pub fn summary(self, guest: &Guest<'_>, figures: Figures) -> Result<Option<Summary>> {
         match self {
             Self::Unreadable(error) => Ok(Some(unknown(guest.name(), &error))),
-            Self::Nothing | Self::NoRecord => summary_of(guest, None, None),
-            Self::Run(found, has_monitor) => summary_of(guest, Some(*found), has_monitor),
+            Self::Nothing | Self::NoRecord => summary_of(guest, None, None, figures),
+            Self::Run(found, has_monitor) => summary_of(guest, Some(*found), has_monitor, figures),
         }
     }
 }
@@ -132,6 +132,7 @@ fn summary_of(
     guest: &Guest<'_>,
     found: Option<RunningGuest>,
     has_monitor: Option<bool>,
+    figures: Figures,
 ) -> Result<Option<Summary>> {
     let name = guest.name();
     let has_dir = guest.has_dir()?;
@@ -164,7 +165,7 @@ fn summary_of(
         None if ended => Status::Stopping,
         None => Status::Stopped,
     };
-    let usage = running.as_ref().map(|it| it.cgroup.usage()).transpose()?;
+    let usage = running.as_ref().map(|it| it.cgroup.usage(figures)).transpose()?;
     let status_text = running.as_ref().map_or(Ok(None), status_text)?;
     Ok(Some(Summary {
         name: name.clone(),
