@@ -160,7 +160,8 @@ fn at_what_a_guest_uses_is_told(sandbox: &mut Sandbox) {
             assert!(outcome.ok().stdout.contains("unknown"), "one hides no others");
         }
     }
-    assert!(failed >= 4, "{failed}");
+    // On hybrid hosts the kills, for both verbs, and the CPU time, which `logs` does not read.
+    assert!(failed >= 3, "{failed}");
     remove(sandbox, "box");
 }
 
