@@ -26,6 +26,7 @@ pub fn spawn(
     let init = record.init()?.ok_or_else(gone)?;
     let (parent_end, child_end) = channel()?;
     let tasks = cgroup.open_v1_tasks()?;
+    let offers_console = streams.terminals().contains(&true);
     let mut joined =
         flags::NEWUSER | flags::NEWUTS | flags::NEWIPC | flags::NEWCGROUP | flags::NEWTIME;
     if net::has_own_namespace(&record.network) {
@@ -46,7 +47,8 @@ pub fn spawn(
         }
     };
     drop(child_end);
-    match parent_end.follow(&pidfd, TIMEOUT) {
+    let waited = if offers_console { Ok(()) } else { parent_end.wait_until_closed(TIMEOUT) };
+    match waited.and_then(|()| parent_end.follow(&pidfd, TIMEOUT)) {
         Ok(console) if parent_end.came_to_exec() => Ok((pidfd, console)),
         Ok(_) => {
             let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);

@@ -12,7 +12,7 @@ use rustix::process::{
     PidfdGetfdFlags, Signal, WaitId, WaitIdOptions, pidfd_getfd, pidfd_send_signal, waitid,
 };
 
-use super::identity::readable_within;
+use super::identity::{hung_up_within, readable_within};
 use super::message::{LENGTH, Message, Step};
 use super::{Error, Result};
 use crate::terminal::is_master;
@@ -198,12 +198,14 @@ impl ParentEnd {
         polled.is_ok() && fds[0].revents().contains(PollFlags::HUP)
     }
 
+    /// Waits until the child has executed its program, or has ended. A child that offers no console
+    /// need not wake its parent with a message that can be read later.
+    pub fn wait_until_closed(&self, timeout: Duration) -> Result<()> {
+        in_time(hung_up_within(&self.from_child, timeout))
+    }
+
     fn wait_for_message(&self, timeout: Duration) -> Result<()> {
-        match readable_within(&self.from_child, timeout) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Error::Timeout),
-            Err(errno) => Err(receive_failed(errno)),
-        }
+        in_time(readable_within(&self.from_child, timeout))
     }
 
     fn send(&self, message: Message) -> Result<()> {
@@ -248,6 +250,14 @@ fn is_no_such_process(error: &(dyn std::error::Error + 'static)) -> bool {
         let errno = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
         errno == Some(Errno::SRCH.raw_os_error())
     })
+}
+
+fn in_time(waited: rustix::io::Result<bool>) -> Result<()> {
+    match waited {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::Timeout),
+        Err(errno) => Err(receive_failed(errno)),
+    }
 }
 
 fn receive_failed(errno: Errno) -> Error {

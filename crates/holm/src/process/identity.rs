@@ -69,7 +69,17 @@ pub fn kill_and_wait(process: &OwnedFd) -> Result<bool> {
 
 /// Waits until something can be read, or has hung up; returns whether that was before the timeout.
 pub fn readable_within(fd: &OwnedFd, timeout: Duration) -> rustix::io::Result<bool> {
+    polled_within(fd, PollFlags::IN, timeout)
+}
+
+/// Waits until the other end has hung up, whatever can be read before; returns whether that was
+/// before the timeout.
+pub fn hung_up_within(fd: &OwnedFd, timeout: Duration) -> rustix::io::Result<bool> {
+    polled_within(fd, PollFlags::empty(), timeout)
+}
+
+fn polled_within(fd: &OwnedFd, events: PollFlags, timeout: Duration) -> rustix::io::Result<bool> {
     let timeout = Timespec::try_from(timeout).ok();
-    let mut fds = [PollFd::new(fd, PollFlags::IN)];
+    let mut fds = [PollFd::new(fd, events)];
     retry_on_intr(|| poll(&mut fds, timeout.as_ref())).map(|count| count > 0)
 }
