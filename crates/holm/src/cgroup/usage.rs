@@ -34,7 +34,7 @@ pub struct Usage {
 }
 
 /// Which figures of [`Usage`] are read. Each is a file or two, and there may be a thousand guests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figures {
     /// Memory, processes and OOM kills as they are now. The others are as if there were none.
     Current,

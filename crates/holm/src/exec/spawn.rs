@@ -12,7 +12,7 @@ use crate::net;
 use crate::process::{self, PidNamespaceGuard, channel};
 use crate::record::RunRecord;
 
-/// How long each step between the clone and the command's program may take.
+/// How long a command may take from the clone to its program; one with a terminal, each step.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Starts a command; returns its process, and the master of its terminal if it has one.

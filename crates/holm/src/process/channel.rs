@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use holm_sys::process::exit_now;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
@@ -88,8 +87,7 @@ impl ChildEnd {
 
     /// Ends the process if the parent died before the parent-death signal was set.
     pub fn end_if_orphaned(&self) {
-        let mut fds = [PollFd::new(&self.to_parent, PollFlags::empty())];
-        if poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
+        if hung_up_within(&self.to_parent, Duration::ZERO) == Ok(true) {
             exit_now(127);
         }
     }
@@ -193,9 +191,7 @@ impl ParentEnd {
 
     /// Whether the child has closed its end: what is still to be read is all.
     fn hung_up(&self) -> bool {
-        let mut fds = [PollFd::new(&self.from_child, PollFlags::IN)];
-        let polled = retry_on_intr(|| poll(&mut fds, Some(&Timespec::default())));
-        polled.is_ok() && fds[0].revents().contains(PollFlags::HUP)
+        hung_up_within(&self.from_child, Duration::ZERO) == Ok(true)
     }
 
     /// Waits until the child has executed its program, or has ended. A child that offers no console

@@ -77,7 +77,7 @@ impl Run for Ls {
                 term::print(&format!("{}\n", guest.name));
             }
         } else {
-            term::print(&text(&self.columns, &guests, context));
+            term::print(&text(&self.shown(), &guests, context));
             if none {
                 term::print_error("there are no guests; holm launch NAME --base BASE makes one\n");
             }
@@ -87,22 +87,24 @@ impl Run for Ls {
 }
 
 impl Ls {
-    /// What of the guests' usage its columns show.
+    /// The columns of the table.
+    fn shown(&self) -> Vec<&'static Column> {
+        if !self.columns.is_empty() {
+            return self.columns.clone();
+        }
+        USUAL.iter().filter_map(|name| Column::find(name).ok()).collect()
+    }
+
+    /// What of the guests' usage is shown, filtered by or sorted by.
     fn figures(&self) -> Figures {
         let filtered = self.filter.iter().map(|filter| filter.column);
         let sorted = self.sort.iter().map(|sort| sort.column);
-        let mut columns = self.columns.iter().copied().chain(filtered).chain(sorted);
-        if columns.any(|column| column.figures == Figures::All) {
-            Figures::All
-        } else {
-            Figures::Current
-        }
+        let columns = self.shown().into_iter().chain(filtered).chain(sorted);
+        columns.map(|column| column.figures).max().unwrap_or(Figures::Current)
     }
 }
 
 fn text(columns: &[&'static Column], guests: &[Summary], context: &Context) -> String {
-    let usual: Vec<&Column> = USUAL.iter().filter_map(|name| Column::find(name).ok()).collect();
-    let columns = if columns.is_empty() { &usual } else { columns };
     let head: Vec<String> = columns.iter().map(|c| c.name.to_uppercase()).collect();
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let row = |guest| columns.iter().map(|column| column.cell(guest)).collect();
