@@ -3,6 +3,7 @@
 //! Measures Holm and comparable tools in turns, and writes the report.
 
 mod build;
+mod cpu_time;
 mod machine;
 mod options;
 mod peers;

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use crate::build::{Holm, SLEEPER};
+use crate::cpu_time::{self, CpuTime};
 use crate::rounds::{Case, Outcome, Row, run as measure, take_turns, times_now};
 use crate::sections::guests::Sleepers;
 use crate::stage::Stage;
@@ -56,16 +57,22 @@ fn beside_others(holms: &[Holm], n: usize) -> Result<String, String> {
 /// Starts of one more guest.
 fn starts(holms: &[Holm], row: &str, n: usize) -> Vec<Outcome> {
     let rows = holms.iter().map(|holm| Row::of(holm, row)).collect();
-    take_turns(rows, n, 0, |index| start_new(&holms[index], &[holms[index].guest("more")]))
+    take_turns(rows, n, 0, |index| {
+        start_new(&holms[index], &[holms[index].guest("more")]).map(|(took, _)| took)
+    })
 }
 
 /// Starts of many guests by one command.
 fn at_once(holms: &[Holm], count: usize, n: usize) -> Result<String, String> {
     let rows = holms.iter().map(|holm| Row::of(holm, "`holm start`")).collect();
+    let mut meanwhile = Vec::with_capacity(n);
     let outcomes = take_turns(rows, n, 0, |index| {
         let holm = &holms[index];
         let names: Vec<String> = (0..count).map(|number| holm.guest(&number.to_string())).collect();
-        start_new(holm, &names)
+        let (took, cpu) = start_new(holm, &names)?;
+        // The first is the build that is measured.
+        meanwhile.extend((index == 0).then_some(cpu));
+        Ok(took)
     });
     let mut text = format!(
         "{count} minimal guests by one command, milliseconds (median, p10 to p90):\n\n\
@@ -81,12 +88,14 @@ fn at_once(holms: &[Holm], count: usize, n: usize) -> Result<String, String> {
             text += &format!("| {title}, times now | {} | |\n", ratio.with_spread());
         }
     }
+    text += &format!("\n{}", cpu_time::told(&meanwhile));
     Ok(text)
 }
 
-/// Milliseconds of one command that starts new guests, which have run once. Where the filesystem
-/// happens to put their directories makes a tenth of a start, so each round has others.
-fn start_new(holm: &Holm, names: &[String]) -> Result<f64, String> {
+/// Milliseconds of one command that starts new guests, which have run once, and what all CPUs did
+/// meanwhile. Where the filesystem happens to put their directories makes a tenth of a start, so
+/// each round has others.
+fn start_new(holm: &Holm, names: &[String]) -> Result<(f64, CpuTime), String> {
     for name in names {
         holm.create(name, &SLEEPER)?;
     }
@@ -96,9 +105,10 @@ fn start_new(holm: &Holm, names: &[String]) -> Result<f64, String> {
     let timed = || {
         holm.run(&args("start"))?;
         holm.run(&args("kill"))?;
-        let begin = Instant::now();
+        let (begin, cpu) = (Instant::now(), CpuTime::now()?);
         holm.run(&args("start"))?;
-        Ok(begin.elapsed().as_secs_f64() * 1e3)
+        let took = begin.elapsed().as_secs_f64() * 1e3;
+        Ok((took, CpuTime::now()?.since(cpu)))
     };
     let took = timed();
     holm.remove_guests(names);
