@@ -18,6 +18,8 @@
 pub mod acl;
 pub mod elf;
 mod error;
+pub mod layer;
+mod metadata;
 mod objects;
 pub mod pax;
 pub mod source;

@@ -10,11 +10,11 @@
 //! are on disk. So the objects in the store are always complete, even after a power failure, and a
 //! killed import leaves none behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use composefs::INLINE_CONTENT_MAX_V0;
 use composefs::fsverity::{FsVerityHashValue, Sha256HashValue};
@@ -70,10 +70,16 @@ impl Objects {
     /// Opens the object store `store`. Makes the directory `staging` for new bodies.
     pub fn open(store: PathBuf, staging: PathBuf) -> Result<Self> {
         fs::create_dir(&staging).map_err(Error::io("create", &staging))?;
-        let lock = File::open(&store).map_err(Error::io("open", &store))?;
-        flock(&lock, FlockOperation::LockShared).map_err(Error::io("lock", &store))?;
+        let lock = Self::lock(&store)?;
         let (buffer, bodies) = (Vec::with_capacity(PIECE), BTreeMap::new());
         Ok(Self { store, staging, lock, bodies, buffer, check: vec![0; PIECE] })
+    }
+
+    /// Keeps the objects of a store from being collected until the file is closed.
+    pub fn lock(store: &Path) -> Result<File> {
+        let lock = File::open(store).map_err(Error::io("open", store))?;
+        flock(&lock, FlockOperation::LockShared).map_err(Error::io("lock", store))?;
+        Ok(lock)
     }
 
     /// Begins a body.
@@ -120,6 +126,25 @@ impl Objects {
             return Err(Error::NoRoom { path: self.store.clone(), reserve });
         }
         Ok(())
+    }
+
+    /// The path below the store and the length of every object that it has.
+    pub(crate) fn stored(&self) -> Result<HashMap<String, u64>> {
+        let mut stored = HashMap::new();
+        let fail = || Error::io("read", &self.store);
+        for dir in fs::read_dir(&self.store).map_err(fail())? {
+            let dir = dir.map_err(fail())?;
+            let prefix = dir.file_name().to_string_lossy().into_owned();
+            if prefix.len() != 2 || prefix.starts_with('.') {
+                continue;
+            }
+            for object in fs::read_dir(dir.path()).map_err(fail())? {
+                let object = object.map_err(fail())?;
+                let size = object.metadata().map_err(fail())?.len();
+                stored.insert(format!("{prefix}/{}", object.file_name().to_string_lossy()), size);
+            }
+        }
+        Ok(stored)
     }
 
     /// Renames new bodies into the store. The caller has synced them to disk.
@@ -210,7 +235,7 @@ impl Objects {
 }
 
 /// The digest of a file of `size` bytes.
-fn digest(file: &File, size: u64, buffer: &mut [u8]) -> io::Result<[u8; 32]> {
+pub(crate) fn digest(file: &File, size: u64, buffer: &mut [u8]) -> io::Result<[u8; 32]> {
     let mut hasher = Hasher::new();
     while hasher.len() < size {
         let data = match seek(file, SeekFrom::Data(hasher.len())) {
@@ -229,6 +254,43 @@ fn digest(file: &File, size: u64, buffer: &mut [u8]) -> io::Result<[u8; 32]> {
         }
     }
     Ok(hasher.finish())
+}
+
+/// Stores a file's data and holes. Calls `progress` with the bytes of each piece.
+pub(crate) fn copy_body(
+    file: &File,
+    path: &Path,
+    objects: &mut Objects,
+    progress: &mut dyn FnMut(u64),
+) -> Result<RegularFile<Sha256HashValue>> {
+    let mut buffer = vec![0; PIECE];
+    let mut body = objects.body();
+    let mut at = 0;
+    loop {
+        let data = match seek(file, SeekFrom::Data(at)) {
+            Ok(data) => data,
+            // The rest is a hole.
+            Err(Errno::NXIO) => {
+                let end = file.metadata().map_err(Error::io("stat", path))?.len();
+                body.hole(end.saturating_sub(at))?;
+                return body.end();
+            }
+            Err(e) => return Err(Error::io("read", path)(e)),
+        };
+        body.hole(data - at)?;
+        let hole = seek(file, SeekFrom::Hole(data)).map_err(Error::io("read", path))?;
+        at = data;
+        while at < hole {
+            let want = usize::try_from(hole - at).unwrap_or(PIECE).min(PIECE);
+            let n = file.read_at(&mut buffer[..want], at).map_err(Error::io("read", path))?;
+            if n == 0 {
+                return body.end(); // it has been truncated
+            }
+            body.data(&buffer[..n])?;
+            at += n as u64;
+            progress(n as u64);
+        }
+    }
 }
 
 /// A body that is being written.

@@ -177,11 +177,8 @@ impl Tree {
     }
 
     /// The metadata image: EROFS in the composefs layout, version 1, which stores nanoseconds.
-    pub fn image(mut self) -> Result<Box<[u8]>> {
-        self.fs.compact();
-        let fs = ValidatedFileSystem::new(self.fs)
-            .map_err(|e| Error::source("the image", e.to_string()))?;
-        Ok(mkfs_erofs_versioned(&fs, FormatVersion::V1))
+    pub fn image(self) -> Result<Box<[u8]>> {
+        write(self.fs)
     }
 
     /// The directory `parents`. Missing directories are made, because archives may omit them.
@@ -209,6 +206,13 @@ impl Tree {
         }
         Ok(dir)
     }
+}
+
+/// Writes an image.
+pub(crate) fn write(mut fs: FileSystem<Sha256HashValue>) -> Result<Box<[u8]>> {
+    fs.compact();
+    let fs = ValidatedFileSystem::new(fs).map_err(|e| Error::source("the image", e.to_string()))?;
+    Ok(mkfs_erofs_versioned(&fs, FormatVersion::V1))
 }
 
 /// The metadata of a directory that a source does not describe.

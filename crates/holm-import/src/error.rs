@@ -5,8 +5,11 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The arguments are invalid, which is a bug in the caller.
-    #[error("usage: holm-import --root DIR --name NAME [--mirror URL] -- SOURCE ({0})")]
+    #[error("usage: holm-import --root DIR OPTION... -- SOURCE or GUEST... ({0})")]
     Usage(&'static str),
+    /// A pattern of paths is none.
+    #[error("`{0}` is no pattern of paths: {1}")]
+    Pattern(String, glob::PatternError),
     /// The source has no files.
     #[error("{0}: there are no files in it")]
     Empty(String),

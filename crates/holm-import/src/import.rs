@@ -11,14 +11,13 @@ use holm_image::source::{archive, busybox, debootstrap, directory};
 use holm_image::{Objects, System, Tree};
 use rustix::fs::syncfs;
 
-use crate::args::Args;
+use crate::args::Import;
 use crate::error::{Error, Result};
 use crate::report::{self, Report};
 
 /// Imports the base.
-pub fn import(args: &Args) -> Result<()> {
-    let pool = Pool::open(&args.root)?;
-    let staging = Staging::new(&pool)?;
+pub fn import(pool: &Pool, args: &Import) -> Result<()> {
+    let staging = Staging::new(pool)?;
     let mut report = Report::new();
     let installed = install(args, &staging, &mut report)?;
     let new = staging.dir().join("new");
@@ -36,12 +35,12 @@ pub fn import(args: &Args) -> Result<()> {
     fs::remove_dir_all(&new).map_err(Error::io("remove", &new))?;
     sync(staging.dir())?;
     staging.commit(&args.name)?;
-    report::remarks(&Remarks { restored_objects: objects.restored(), left_out_devices: devices });
+    report::line(&Remarks { restored_objects: objects.restored(), left_out_devices: devices });
     Ok(())
 }
 
 /// Installs a source that needs it, and returns the directory with the result.
-fn install(args: &Args, staging: &Staging, report: &mut Report) -> Result<Option<PathBuf>> {
+fn install(args: &Import, staging: &Staging, report: &mut Report) -> Result<Option<PathBuf>> {
     let Source::Debootstrap { suite, packages } = &args.source else { return Ok(None) };
     // The staging directory must not be removed while one of the installer's programs writes there.
     staging.share_lock()?;
@@ -85,7 +84,7 @@ fn read(
 }
 
 /// Writes the base's files into the staging directory.
-fn write(args: &Args, tree: Tree, objects: &Objects, staging: &Staging) -> Result<()> {
+fn write(args: &Import, tree: Tree, objects: &Objects, staging: &Staging) -> Result<()> {
     let files = tree.count();
     if files == 0 {
         return Err(Error::Empty(args.source.to_string()));
@@ -116,7 +115,7 @@ fn write(args: &Args, tree: Tree, objects: &Objects, staging: &Staging) -> Resul
 }
 
 /// Syncs the filesystem: one call is far faster than one for each object.
-fn sync(dir: &Path) -> Result<()> {
+pub fn sync(dir: &Path) -> Result<()> {
     let dir_file = File::open(dir).map_err(Error::io("open", dir))?;
     syncfs(dir_file).map_err(Error::io("sync the filesystem of", dir))
 }

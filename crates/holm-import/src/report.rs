@@ -3,15 +3,16 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use holm::store::{Phase, Progress, Remarks};
+use holm::store::{Phase, Progress};
+use serde::Serialize;
 
 /// The shortest time between two reports.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Reports what is worth a word about an import that has succeeded.
-pub fn remarks(remarks: &Remarks) {
-    if let Ok(line) = serde_json::to_string(remarks) {
-        // The base is there, whoever hears of it.
+/// Reports what is worth a word about work that has succeeded.
+pub fn line(document: &impl Serialize) {
+    if let Ok(line) = serde_json::to_string(document) {
+        // The work is done, whoever hears of it.
         let _ = writeln!(std::io::stdout(), "{line}");
     }
 }

@@ -14,6 +14,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod time;
+mod unified;
 
 use serde::Serialize;
 
@@ -24,6 +25,7 @@ pub use error::{Error, Failed, Place};
 pub use guest::Guest;
 pub use line::Line;
 pub use settings::{Changed, OneSetting, Setting, Settings};
+pub use unified::Unified;
 
 /// The version of all documents: another when a key is removed or gets another type or meaning, the
 /// same when one is added.

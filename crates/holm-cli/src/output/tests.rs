@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     Base, Changed, Failed, Guest, Killed, Line, Named, OneSetting, Ready, Released, Renamed,
-    Report, Settings, Signalled, Waited,
+    Report, Settings, Signalled, Unified, Waited,
 };
 
 /// A type, by the name that the page has for it.
@@ -43,6 +43,7 @@ fn documents() -> Vec<Document> {
         Document::new::<Changed>("changed"),
         Document::new::<Line>("line"),
         Document::new::<Base>("base"),
+        Document::new::<Unified>("unified"),
         Document::new::<Report>("report"),
         Document::new::<Released>("released"),
         Document::new::<Failed>("failed"),

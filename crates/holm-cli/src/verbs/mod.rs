@@ -30,6 +30,7 @@ mod start;
 mod status;
 mod stop;
 mod thaw;
+mod unify;
 mod unset;
 mod wait;
 
@@ -60,6 +61,7 @@ static VERBS: &[Verb] = &[
     unset::VERB,
     edit::VERB,
     base::VERB,
+    unify::VERB,
     doctor::VERB,
     release::VERB,
     help::VERB,

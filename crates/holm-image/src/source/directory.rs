@@ -3,25 +3,20 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use composefs::fsverity::Sha256HashValue;
 use composefs::generic_tree::LeafId;
-use composefs::tree::{LeafContent, RegularFile, Stat};
-use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, SeekFrom, Statx, StatxFlags, lgetxattr, llistxattr,
-    openat, readlinkat, seek, statx,
-};
+use composefs::tree::{LeafContent, Stat};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 
 use super::Progress;
 use crate::error::{Error, Result};
-use crate::objects::{Objects, PIECE};
+use crate::metadata::{open, read_xattrs, stat, to_stat};
+use crate::objects::{Objects, copy_body};
 use crate::tree::Tree;
-use crate::xattrs::{self, Xattrs};
 
 /// Reads the directory `root`. Mountpoints in it, and the directories in `empty`, become empty
 /// directories.
@@ -37,15 +32,7 @@ pub fn read(
     let stat = stat(&fd, c"").map_err(Error::io("stat", root))?;
     let xattrs = read_xattrs(b".", format!("/proc/self/fd/{}/.", fd.as_raw_fd()))?;
     tree.directory(b"", to_stat(&stat, xattrs))?;
-    let mut scan = Scan {
-        tree,
-        objects,
-        progress,
-        empty,
-        links: HashMap::new(),
-        done: 0,
-        buffer: vec![0; PIECE],
-    };
+    let mut scan = Scan { tree, objects, progress, empty, links: HashMap::new(), done: 0 };
     scan.directory(&fd.into(), &mut Vec::new(), stat.stx_mnt_id)
 }
 
@@ -58,7 +45,6 @@ struct Scan<'a, 'p> {
     /// Files with several hard links, by device and inode.
     links: HashMap<(u32, u32, u64), LeafId>,
     done: u64,
-    buffer: Vec<u8>,
 }
 
 impl Scan<'_, '_> {
@@ -116,7 +102,13 @@ impl Scan<'_, '_> {
             }
             FileType::RegularFile => {
                 let file = open(dir, name, OFlags::NONBLOCK).map_err(Error::io("open", shown))?;
-                LeafContent::Regular(self.body(&file, shown)?)
+                let (done, progress) = (&mut self.done, &mut self.progress);
+                let note = shown.to_string_lossy();
+                let body = copy_body(&file, shown, self.objects, &mut |bytes| {
+                    *done += bytes;
+                    progress(*done, None, &note);
+                })?;
+                LeafContent::Regular(body)
             }
             FileType::Symlink => {
                 let target = readlinkat(dir, name, Vec::new()).map_err(Error::io("read", shown))?;
@@ -133,82 +125,4 @@ impl Scan<'_, '_> {
         }
         Ok(())
     }
-
-    /// Reads a file's data and holes.
-    fn body(&mut self, file: &File, path: &Path) -> Result<RegularFile<Sha256HashValue>> {
-        let note = path.to_string_lossy();
-        let mut body = self.objects.body();
-        let mut at = 0;
-        loop {
-            let data = match seek(file, SeekFrom::Data(at)) {
-                Ok(data) => data,
-                // The rest is a hole.
-                Err(Errno::NXIO) => {
-                    let end = file.metadata().map_err(Error::io("stat", path))?.len();
-                    body.hole(end.saturating_sub(at))?;
-                    return body.end();
-                }
-                Err(e) => return Err(Error::io("read", path)(e)),
-            };
-            body.hole(data - at)?;
-            let hole = seek(file, SeekFrom::Hole(data)).map_err(Error::io("read", path))?;
-            at = data;
-            while at < hole {
-                let want = usize::try_from(hole - at).unwrap_or(PIECE).min(PIECE);
-                let n =
-                    file.read_at(&mut self.buffer[..want], at).map_err(Error::io("read", path))?;
-                if n == 0 {
-                    return body.end(); // it has been truncated
-                }
-                body.data(&self.buffer[..n])?;
-                at += n as u64;
-                self.done += n as u64;
-                (self.progress)(self.done, None, &note);
-            }
-        }
-    }
-}
-
-fn open(dir: &File, name: &CStr, flags: OFlags) -> rustix::io::Result<File> {
-    let flags = flags | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(dir, name, flags, Mode::empty()).map(File::from)
-}
-
-fn stat(dir: impl AsFd, name: &CStr) -> rustix::io::Result<Statx> {
-    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
-    statx(dir, name, flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)
-}
-
-fn to_stat(found: &Statx, xattrs: Xattrs) -> Stat {
-    Stat {
-        st_mode: u32::from(found.stx_mode) & 0o7777,
-        st_uid: found.stx_uid,
-        st_gid: found.stx_gid,
-        st_mtim_sec: found.stx_mtime.tv_sec,
-        st_mtim_nsec: found.stx_mtime.tv_nsec,
-        xattrs,
-    }
-}
-
-/// The extended attributes of the file at `entry`: a path through /proc, so that those of symbolic
-/// links can be read.
-fn read_xattrs(path: &[u8], entry: impl AsRef<Path>) -> Result<Xattrs> {
-    let (entry, shown) = (entry.as_ref(), Path::new(OsStr::from_bytes(path)));
-    let mut names = vec![0; 1 << 16];
-    let listed = match llistxattr(entry, &mut names) {
-        Ok(listed) => listed,
-        Err(Errno::OPNOTSUPP) => 0,
-        Err(e) => return Err(Error::io("list the attributes of", shown)(e)),
-    };
-    let mut xattrs = Xattrs::new();
-    let mut value = vec![0; if listed > 0 { 1 << 16 } else { 0 }];
-    for name in names[..listed].split(|b| *b == 0).filter(|name| !name.is_empty()) {
-        let length = match lgetxattr(entry, OsStr::from_bytes(name), &mut value) {
-            Ok(length) => length,
-            Err(Errno::NODATA) => continue,
-            Err(e) => return Err(Error::io("read the attributes of", shown)(e)),
-        };
-        xattrs::add(&mut xattrs, path, name, &value[..length])?;
-    }
-    Ok(xattrs)
 }

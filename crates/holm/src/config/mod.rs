@@ -36,5 +36,5 @@ pub use load::load;
 pub use nearest::nearest;
 pub use parse::parse;
 pub use types::*;
-pub use units::{duration, show_duration};
+pub use units::{duration, show_duration, size};
 pub use values::signals;

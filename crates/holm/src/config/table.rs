@@ -16,7 +16,7 @@ const MODES: [(&str, NetMode); 3] =
 const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
 
 /// All keys, in the order of the documentation.
-pub(super) static KEYS: [Key; 35] = [
+pub(super) static KEYS: [Key; 36] = [
     Key {
         name: "base",
         kind: Kind::Text,
@@ -137,6 +137,15 @@ pub(super) static KEYS: [Key; 35] = [
         help: "refuse `holm rm`",
         set: |c, i| flag(i).map(|v| c.protect = v),
         show: |c, _| vec![c.protect.to_string()],
+    },
+    Key {
+        name: "share",
+        kind: Kind::Bool,
+        default: "true",
+        effect: Live,
+        help: "`holm unify` may make one file of those that it has in common with other guests",
+        set: |c, i| flag(i).map(|v| c.unshared = !v),
+        show: |c, _| vec![(!c.unshared).to_string()],
     },
     Key {
         name: "cpu.share",

@@ -28,6 +28,8 @@ pub struct Config {
     pub restart: Restart,
     /// Refuse `rm`.
     pub protect: bool,
+    /// `share = false`: files that it has in common with other guests stay its own.
+    pub unshared: bool,
     /// Processor limits.
     pub cpu: Cpu,
     /// Memory limits.

@@ -10,7 +10,7 @@ const SIZE_HELP: &str =
     "a size is a number of bytes or has a unit K, M, G or T of 1024, 1024², ... bytes: 512M, 10G";
 
 /// `512M`, `1.5G`, `4096`, `64KiB`: bytes.
-pub(super) fn size(text: &str) -> Parsed<u64> {
+pub fn size(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let factor: u64 = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1,

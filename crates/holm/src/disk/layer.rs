@@ -2,7 +2,9 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::Error;
 use crate::Failed;
+use crate::failed::is_there;
 use crate::pool::{self, Name, Pool};
 use crate::rootfs::{UPPER, Upper, WORK};
 
@@ -36,6 +38,24 @@ impl Layer {
                 .map_err(|error| Failed::new("make the directory", &path, error))?;
         }
         pool::sync(&disk)
+    }
+
+    /// The guest's own metadata image, which it has since it was unified. An error if that was made
+    /// for another base than the one of this identity ([`crate::store::Base::identity`]): the image
+    /// says what differs from it.
+    pub fn image(&self, base: &str) -> Result<Option<PathBuf>, Error> {
+        let Self::Disk(disk) = self else { return Ok(None) };
+        let image = disk.join("image");
+        if !is_there(&image)? {
+            return Ok(None);
+        }
+        let path = disk.join("base");
+        let text = fs::read_to_string(&path).map_err(|error| Failed::new("read", &path, error))?;
+        if text.trim() == base {
+            return Ok(Some(image));
+        }
+        let name = |identity: &str| identity.split(' ').next().unwrap_or_default().to_owned();
+        Err(Error::OtherBase { made_for: name(&text), base: name(base) })
     }
 
     /// Whether it outlives the guest's runs.

@@ -4,11 +4,19 @@
 //! guests/NAME/disk/
 //!   upper/    what the guest has written: the upper directory of its overlay
 //!   work/     overlayfs's work directory
+//!   image     what it has in common with others, after it was unified: an EROFS image in the
+//!             composefs layout, of which the directory `tree` is the layer below `upper`
+//!   objects   the list of the objects that this image refers to
+//!   base      the base that this image was made for, and when that was imported
 //! ```
+//!
+//! A unification makes these anew beside it, in `guests/NAME/disk.new`, and exchanges the two.
 //!
 //! A layer on disk is a part of its guest's directory, and is made, renamed and removed with it. A
 //! ephemeral guest has its layer in memory.
 
+mod error;
 mod layer;
 
+pub use error::Error;
 pub use layer::Layer;

@@ -72,6 +72,8 @@ codes! {
     SourceInvalid "source-invalid" "This is no source of a base.",
     ImporterMissing "importer-missing" "The program holm-import is not installed.",
     ImportFailed "import-failed" "The import of a base failed.",
+    UnifyFailed "unify-failed" "The unification of guests failed.",
+    LayerOfOtherBase "layer-of-other-base" "The guest's private layer belongs to another base.",
     InitMissing "init-missing" "The base has no init that Holm knows.",
 
     InitNotExecutable "init-not-executable" "The guest's init cannot be executed.",

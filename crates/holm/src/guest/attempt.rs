@@ -76,6 +76,7 @@ impl<'a> Attempt<'a> {
             stage: &stage,
             layers: Layers {
                 image: &decision.base.image,
+                unified: decision.unified.as_deref(),
                 objects: &objects,
                 upper: decision.layer.upper(),
                 xino: config.arch != Arch::I686,

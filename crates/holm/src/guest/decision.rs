@@ -33,6 +33,8 @@ pub struct Decision<'a> {
     pub ids: Ids,
     pub network: Network,
     pub layer: Layer,
+    /// The guest's own image, if it was unified.
+    pub unified: Option<PathBuf>,
     machine_id: String,
     /// The guest has not run yet, so its identity is written into it.
     pub is_first: bool,
@@ -48,10 +50,22 @@ pub fn decide(guest: Guest<'_>, config: Config, ids: Ids, layer: Layer) -> Resul
     let pool = guest.pool();
     let (machine_id, is_first) = machine_id(&guest, layer.is_persistent())?;
     let (base, pin) = store::pin(pool, &Name::new(&config.base)?)?;
+    let unified = layer.image(&base.identity())?;
     step::done("base");
     let network = net::plan(pool.instance(), ids.context, &config.net)?;
     step::done("net-plan");
-    Ok(Decision { guest, config, base, _pin: pin, ids, network, layer, machine_id, is_first })
+    Ok(Decision {
+        guest,
+        config,
+        base,
+        _pin: pin,
+        ids,
+        network,
+        layer,
+        unified,
+        machine_id,
+        is_first,
+    })
 }
 
 impl Decision<'_> {

@@ -22,6 +22,9 @@ pub enum Error {
     /// The base.
     #[error(transparent)]
     Store(#[from] crate::store::Error),
+    /// The private layer.
+    #[error(transparent)]
+    Disk(#[from] crate::disk::Error),
     /// guest.toml.
     #[error(transparent)]
     Config(#[from] crate::config::Error),
@@ -200,6 +203,7 @@ impl Coded for Error {
             Self::Name(error) => error.details(),
             Self::Pool(error) => error.details(),
             Self::Store(error) => error.details(),
+            Self::Disk(error) => error.details(),
             Self::Config(error) => error.details(),
             Self::Cgroup(error) => error.details(),
             Self::Net(error) => error.details(),

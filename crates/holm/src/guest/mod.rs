@@ -42,6 +42,7 @@ mod start;
 mod status;
 mod stop;
 mod target;
+mod unify;
 mod wait;
 
 pub use autostart::autostart;
@@ -67,4 +68,5 @@ pub use status::{
     Readiness, Status, Summary, is_active, list, names, oom_kills, summary, wait_ready,
 };
 pub use stop::stop;
+pub use unify::{Unified, shares, unify};
 pub use wait::wait;

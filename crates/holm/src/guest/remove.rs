@@ -4,7 +4,9 @@ use super::directory::move_to;
 use super::error::{Error, Result};
 use super::handle::Guest;
 use super::require_stopped::require_stopped;
+use crate::failed::is_there;
 use crate::pool;
+use crate::store;
 
 /// Whether a guest is protected from removal. A guest.toml that is broken or gone does not protect
 /// it: removing the guest is one way to be rid of that error.
@@ -33,7 +35,11 @@ pub fn remove(guest: &Guest<'_>) -> Result<()> {
     }
     let _ = fs::remove_dir_all(guest.run_dir());
     pool.clean_tmp();
+    let had_objects = is_there(&trash.join("disk/objects"))?;
     pool::remove_tree(&trash)?;
     drop(locked);
+    if had_objects {
+        store::request(pool)?;
+    }
     Ok(())
 }

@@ -11,6 +11,7 @@ use super::handle::{Guest, LockedGuest};
 use super::monitor_process::{MonitorFiles, responder, spawn_monitor};
 use super::reconcile::reconcile;
 use super::requirements::{check_filesystem, check_mounts_answer, explain};
+use super::unify;
 use crate::config::Config;
 use crate::disk::Layer;
 use crate::monitor;
@@ -54,6 +55,7 @@ fn begin<'a>(
     let (_, config) = guest.config()?;
     check(&config)?;
     check_filesystem(guest.pool())?;
+    unify::finish(guest, &config)?;
     // One may be left if the host went down while the guest was running.
     guest.remove_end_note();
     let ids = guest.ids(config.security.nesting)?;

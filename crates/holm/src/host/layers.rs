@@ -54,6 +54,7 @@ fn mount_and_write(scratch: &Scratch, user_namespace: BorrowedFd<'_>) -> Result<
     }
     let layers = Layers {
         image: &write_image(scratch)?,
+        unified: None,
         objects: &scratch.directory("objects")?,
         upper: Upper::Disk(&scratch.directory("disk")?),
         xino: true,

@@ -19,7 +19,7 @@ const MARK: &str = "bases";
 
 /// The directories of a root, in the order in which they are made; those before [`MARK`] are
 /// all that a command leaves that was killed before.
-const DIRECTORIES: [&str; 9] = [
+const DIRECTORIES: [&str; 10] = [
     "objects",
     MARK,
     "guests",
@@ -29,7 +29,11 @@ const DIRECTORIES: [&str; 9] = [
     "stage/objects",
     "stage/disk",
     "stage/root",
+    "stage/unified",
 ];
+
+/// The directory that is made last: a root of an earlier version does not have it yet.
+const LAST: &str = DIRECTORIES[DIRECTORIES.len() - 1];
 
 /// What else there may be where a root is made: what mkfs makes.
 const LOST_AND_FOUND: &str = "lost+found";
@@ -112,7 +116,7 @@ fn find(root: &Path) -> Result<Found> {
         return Ok(Found::Nothing);
     };
     if is_directory(&real.join(MARK))? {
-        if !is_directory(&real.join("stage/root"))? {
+        if !is_directory(&real.join(LAST))? {
             fill(&real)?;
         }
         return Ok(Found::Root(real));

@@ -18,6 +18,8 @@ pub const WORK: &str = "work";
 pub struct Layers<'a> {
     /// The base's metadata image (EROFS in the composefs layout).
     pub image: &'a Path,
+    /// The guest's own metadata image, if it was unified, and the base's below it.
+    pub unified: Option<&'a Path>,
     /// The directory of objects: the overlay's data-only lower layer.
     pub objects: &'a Path,
     /// The guest's own changes.
@@ -37,7 +39,10 @@ pub enum Upper<'a> {
     Memory,
 }
 
-/// Mounts the layers at `stage/{image,objects,disk}` and an overlay of them at `stage/root`;
+/// The directory of a guest's own image that is the layer: what is beside it would hide the base.
+pub const TREE: &str = "tree";
+
+/// Mounts the layers at `stage/{image,objects,unified,disk}` and an overlay of them at `stage/root`;
 /// returns the overlay.
 ///
 /// The layers are idmapped, not the overlay: overlayfs does not support idmapped mounts of itself.
@@ -47,10 +52,11 @@ pub fn mount_root(
     layers: Layers<'_>,
     user_namespace: BorrowedFd<'_>,
 ) -> Result<OwnedFd> {
-    let image = mount_image(layers.image)?;
-    mount::make_idmapped(image.as_fd(), user_namespace)
-        .map_err(|error| Error::io("make an idmapped mount of", layers.image, error))?;
-    attach(image, &stage.join("image"))?;
+    attach_image(layers.image, &stage.join("image"), user_namespace)?;
+    let unified = stage.join("unified");
+    if let Some(image) = layers.unified {
+        attach_image(image, &unified, user_namespace)?;
+    }
     attach(clone_tree(layers.objects, user_namespace)?, &stage.join("objects"))?;
     let disk = stage.join("disk");
     attach(mount_upper(layers.upper, user_namespace)?, &disk)?;
@@ -61,8 +67,11 @@ pub fn mount_root(
                 .map_err(|errno| Error::io("make the directory", path, errno))?;
         }
     }
-    let root = Filesystem::open("overlay")?
-        .set("source", "holm")?
+    let mut root = Filesystem::open("overlay")?.set("source", "holm")?;
+    if layers.unified.is_some() {
+        root = root.set("lowerdir+", unified.join(TREE))?;
+    }
+    let root = root
         .set("lowerdir+", stage.join("image"))?
         .set("datadir+", stage.join("objects"))?
         .set("upperdir", disk.join(UPPER))?
@@ -81,6 +90,13 @@ pub fn mount_root(
 /// A base's metadata image as a detached mount, mounted from the file without a loop device.
 pub fn mount_image(image: &Path) -> Result<OwnedFd> {
     Filesystem::open("erofs")?.set("source", image)?.mount(MountAttrFlags::MOUNT_ATTR_RDONLY)
+}
+
+fn attach_image(image: &Path, on: &Path, user_namespace: BorrowedFd<'_>) -> Result<()> {
+    let mounted = mount_image(image)?;
+    mount::make_idmapped(mounted.as_fd(), user_namespace)
+        .map_err(|error| Error::io("make an idmapped mount of", image, error))?;
+    attach(mounted, on)
 }
 
 fn mount_upper(upper: Upper<'_>, user_namespace: BorrowedFd<'_>) -> Result<OwnedFd> {

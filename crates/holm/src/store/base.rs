@@ -28,6 +28,13 @@ pub struct Base {
     pub damage: Option<String>,
 }
 
+impl Base {
+    /// What tells it from another base that had or gets its name.
+    pub fn identity(&self) -> String {
+        format!("{} {}", self.name, self.meta.created)
+    }
+}
+
 /// Loads the base `name`.
 pub fn load(pool: &Pool, name: &Name) -> Result<Base, Error> {
     let dir = pool.base_dir(name);

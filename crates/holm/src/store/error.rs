@@ -96,6 +96,14 @@ pub enum Error {
         /// The error that it printed.
         message: String,
     },
+    /// The program that unifies guests failed.
+    #[error("unification of {what}: {message}")]
+    Unify {
+        /// What was unified.
+        what: String,
+        /// The error that it printed.
+        message: String,
+    },
     /// The kernel refused something.
     #[error(transparent)]
     Failed(#[from] Failed),
@@ -142,6 +150,9 @@ impl Coded for Error {
                 .remedy("install it beside holm or in ../libexec/holm, or name it in HOLM_IMPORT"),
             Self::Import { name, message } => {
                 Details::new(Code::ImportFailed).object(name).reason(message)
+            }
+            Self::Unify { what, message } => {
+                Details::new(Code::UnifyFailed).object(what).reason(message)
             }
             Self::Failed(failed) => failed.details(),
             Self::Cgroup(error) => error.details(),

@@ -22,18 +22,21 @@ const DUE: &str = ".gc";
 /// Marks a collection as running, or as killed while it ran.
 const RUNNING: &str = ".gc-running";
 
-/// A garbage collection root: something that refers to objects. Returns the files that list those.
-type Root = fn(&Pool) -> Result<Vec<PathBuf>, Error>;
-
-/// All roots. A collection keeps every object that one of their lists names.
-const ROOTS: &[Root] = &[bases];
-
-fn bases(pool: &Pool) -> Result<Vec<PathBuf>, Error> {
-    Ok(pool.bases()?.iter().map(|name| pool.base_dir(name).join("objects")).collect())
+/// The files that list objects that are in use: those of bases, and those of guests with an image
+/// of their own or with files that are to become objects.
+fn lists(pool: &Pool) -> Result<Vec<PathBuf>, Error> {
+    let bases = pool.bases()?;
+    let guests = pool.guests()?;
+    let of_bases = bases.iter().map(|name| pool.base_dir(name).join("objects"));
+    let of_guests = guests.iter().flat_map(|name| {
+        let dir = pool.guest_dir(name);
+        ["disk/objects", "prepared"].map(|list| dir.join(list))
+    });
+    Ok(of_bases.chain(of_guests).collect())
 }
 
 /// Requests a collection, because objects may have become unused.
-pub(super) fn request(pool: &Pool) -> Result<(), Error> {
+pub fn request(pool: &Pool) -> Result<(), Error> {
     let dir = pool.objects_dir();
     let path = dir.join(DUE);
     File::create(&path).map_err(Error::io("write", &path))?;
@@ -64,11 +67,12 @@ pub(super) fn collect(pool: &Pool) -> Result<(), Error> {
         return Ok(());
     }
     let mut used = HashSet::new();
-    for root in ROOTS {
-        for list in root(pool)? {
-            mark(&list, &mut used)?;
-        }
+    // A guest that is renamed meanwhile would not be found by its old name, nor by its new one.
+    let all = directory::lock_all(pool)?;
+    for list in lists(pool)? {
+        mark(&list, &mut used)?;
     }
+    drop(all);
     step::done("gc-lists");
     sweep(&dir, &used)?;
     fs::remove_file(&running).map_err(Error::io("remove", &running))

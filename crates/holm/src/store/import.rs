@@ -1,19 +1,14 @@
-//! Running holm-import, the program that writes bases.
+//! Importing a base.
 
-use std::env;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, load};
 use super::error::Error;
 use super::source::Source;
 use super::staging::clean;
-use super::{directory, gc};
+use super::{directory, gc, program};
 use crate::failed::is_there;
 use crate::pool::{Name, Pool};
 
@@ -83,89 +78,37 @@ pub fn import(
     if is_there(&pool.base_dir(name))? {
         return Err(Error::Exists { name: name.clone() });
     }
-    let program = program()?;
     // holm-import locks them so itself, but would wait for a collection without end.
     let objects = directory::share_objects(pool)?;
-    // In memory, so that nobody has to read it while the progress is read.
-    let errors = memfd_create("errors", MemfdFlags::CLOEXEC).map(File::from);
-    let errors = errors.map_err(|errno| Error::io("make a file for", &program)(errno.into()))?;
-    let stderr = errors.try_clone().map_err(Error::io("start", &program))?;
-    let mut child = command(&program, pool, name, source, options)
-        .stderr(stderr)
-        .spawn()
-        .map_err(Error::io("start", &program))?;
-    let outcome = watch(&mut child, errors, progress);
-    let status = child.wait().map_err(Error::io("wait for", &program))?;
-    let (message, remarks) = outcome.map_err(Error::io("read the output of", &program))?;
+    let mut remarks = Remarks::default();
+    let outcome = program::run(command(pool, name, source, options)?, |line| {
+        match serde_json::from_str(line) {
+            Ok(Line::Progress(step)) => progress(step),
+            Ok(Line::Remarks(made)) => remarks = made,
+            Err(_) => {}
+        }
+    })?;
     drop(objects);
-    if status.success() {
-        return Ok((load(pool, name)?, remarks));
-    }
+    let Err(message) = outcome else { return Ok((load(pool, name)?, remarks)) };
     // It may have stored objects before it failed, which a killed import does not remove.
     gc::request(pool)?;
     clean(pool)?;
-    let message =
-        if message.is_empty() { format!("holm-import failed: {status}") } else { message };
     Err(Error::Import { name: name.clone(), message })
 }
 
 fn command(
-    program: &Path,
     pool: &Pool,
     name: &Name,
     source: &Source,
     options: &ImportOptions,
-) -> Command {
-    let mut command = Command::new(program);
-    command.arg("--root").arg(pool.root()).arg("--name").arg(name.as_str());
+) -> Result<Command, Error> {
+    let mut command = program::command(pool)?;
+    command.arg("--name").arg(name.as_str());
     if let Some(mirror) = &options.mirror {
         command.arg("--mirror").arg(mirror);
     }
     command.arg("--").arg(source.to_arg());
     let stdin = if *source == Source::Stdin { Stdio::inherit() } else { Stdio::null() };
-    command.stdin(stdin).stdout(Stdio::piped());
-    command
-}
-
-/// Reports progress until the child closes its output. Returns what it wrote to stderr, and its
-/// remarks.
-fn watch(
-    child: &mut Child,
-    mut errors: File,
-    progress: &mut dyn FnMut(Progress),
-) -> io::Result<(String, Remarks)> {
-    let mut remarks = Remarks::default();
-    let stdout = child.stdout.take().into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
-    for line in stdout {
-        let line = line?;
-        match serde_json::from_str(&line) {
-            Ok(Line::Progress(step)) => progress(step),
-            Ok(Line::Remarks(made)) => remarks = made,
-            Err(_) => {}
-        }
-    }
-    // Its output ends with it, but what it said counts only then.
-    child.wait()?;
-    let mut said = Vec::new();
-    errors.rewind()?;
-    errors.read_to_end(&mut said)?;
-    Ok((String::from_utf8_lossy(&said).trim().to_owned(), remarks))
-}
-
-/// The path of holm-import: from the environment, beside the running program, in its libexec
-/// directory, or in the build tree that both are from.
-fn program() -> Result<PathBuf, Error> {
-    if let Some(path) = env::var_os("HOLM_IMPORT") {
-        return Ok(path.into());
-    }
-    let exe = env::current_exe().map_err(Error::io("find", Path::new("/proc/self/exe")))?;
-    let dir = exe.parent().unwrap_or(Path::new("/"));
-    // In a build tree holm is in target/MACHINE/PROFILE.
-    let tree = exe.ancestors().nth(3).filter(|tree| tree.ends_with("target"));
-    let installed = ["holm-import", "../libexec/holm/holm-import"].map(|place| dir.join(place));
-    installed
-        .into_iter()
-        .chain(tree.map(|tree| tree.join("release/holm-import")))
-        .find(|path| path.is_file())
-        .ok_or(Error::NoProgram { exe })
+    command.stdin(stdin);
+    Ok(command)
 }
