@@ -61,6 +61,12 @@ test-vm: integration
 walk:
 	$(MAKE) --no-print-directory test-host ARGS='--slow walk'
 
+## property: random changes in unified guests, compared with a plain filesystem (HOLM_SEEDS, _ROUNDS)
+.PHONY: property
+property:
+	HOLM_SEEDS=$${HOLM_SEEDS:-100} HOLM_ROUNDS=$${HOLM_ROUNDS:-8} \
+	  $(MAKE) --no-print-directory test-host ARGS='--nocapture unify::property'
+
 ## mutate: each safeguard is switched off, and a test must notice (ARGS: names; takes hours)
 .PHONY: mutate
 mutate: integration
@@ -99,6 +105,7 @@ demo: build
 
 # Where systemd looks (systemd.unit(5), sysctl.d(5)): it knows two prefixes.
 UNITS ?= $(if $(filter /usr /usr/local,$(PREFIX)),$(PREFIX)/lib/systemd/system,/etc/systemd/system)
+UNIT_FILES := holm-guests.service holm-unify.service holm-unify.timer
 SYSCTLS ?= $(if $(filter /usr /usr/local,$(PREFIX)),$(PREFIX)/lib/sysctl.d,/etc/sysctl.d)
 
 ## install: to PREFIX (/usr/local), below DESTDIR
@@ -110,7 +117,8 @@ install:
 	scripts/install-docs $(HOLM) $(DESTDIR)$(PREFIX)
 	install -D -m644 scripts/holm-sysctl.conf $(DESTDIR)$(SYSCTLS)/60-holm.conf
 	install -d $(DESTDIR)$(UNITS)
-	sed 's|@PREFIX@|$(PREFIX)|' scripts/holm-guests.service >$(DESTDIR)$(UNITS)/holm-guests.service
+	for unit in $(UNIT_FILES); do \
+	  sed 's|@PREFIX@|$(PREFIX)|' scripts/$$unit >$(DESTDIR)$(UNITS)/$$unit || exit 1; done
 
 ## uninstall: removes what install has made, and neither guests nor bases (the same PREFIX, DESTDIR)
 .PHONY: uninstall
@@ -120,7 +128,7 @@ uninstall:
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/holm \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_holm \
 	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/holm.fish \
-	  $(DESTDIR)$(SYSCTLS)/60-holm.conf $(DESTDIR)$(UNITS)/holm-guests.service
+	  $(DESTDIR)$(SYSCTLS)/60-holm.conf $(addprefix $(DESTDIR)$(UNITS)/,$(UNIT_FILES))
 	rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/libexec/holm 2>/dev/null || true
 
 ## clean: removes everything that was built, test images included

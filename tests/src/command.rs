@@ -157,6 +157,13 @@ impl Outcome {
         self
     }
 
+    /// Its standard output contains this.
+    #[track_caller]
+    pub fn has(&self, part: &str) -> &Self {
+        assert!(self.stdout.contains(part), "no {part:?} in its output\n{self}");
+        self
+    }
+
     /// Standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {

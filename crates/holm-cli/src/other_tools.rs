@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::verb::Table;
 
 /// A verb of another tool, and what to type instead.
-const EQUIVALENTS: [(&str, &str); 46] = [
+const EQUIVALENTS: [(&str, &str); 44] = [
     ("ps", "holm ls for guests, holm exec NAME ps for what runs in one"),
     ("pull", "holm base import NAME SOURCE"),
     ("import", "holm base import NAME SOURCE"),
@@ -45,9 +45,7 @@ const EQUIVALENTS: [(&str, &str); 46] = [
     ("top", "holm ls for guests, holm exec NAME top for what runs in one"),
     ("stats", "holm ls for all guests, holm status NAME for one"),
     ("stat", "holm status NAME"),
-    ("prune", "holm rm NAME and holm base rm NAME; what no base needs any more goes with it"),
-    ("gc", "holm base rm NAME; what no base needs any more goes with it"),
-    ("clean", "holm rm NAME and holm base rm NAME; what no base needs any more goes with it"),
+    ("clean", "holm rm NAME, holm base rm NAME, holm gc"),
     ("upgrade", "holm exec NAME apt-get upgrade for what is in a guest, holm set NAME base=BASE"),
     ("terminate", "holm kill NAME"),
     ("list-images", "holm base ls"),
@@ -60,7 +58,7 @@ const COPY: &str = "holm exec NAME cat FILE > COPY, and holm exec NAME tee COPY 
 const ARCHIVE: &str = "holm exec NAME tar -c -C / --one-file-system . > FILE.tar";
 
 /// A verb of another tool for which Holm has nothing yet: what is missing, and what to do today.
-const MISSING: [(&str, &str); 17] = [
+const MISSING: [(&str, &str); 15] = [
     ("clone", NO_COPY),
     ("copy", NO_COPY),
     ("snapshot", NO_SNAPSHOT),
@@ -71,8 +69,6 @@ const MISSING: [(&str, &str); 17] = [
     ("checkpoint", NO_CHECKPOINT),
     ("restore", NO_CHECKPOINT),
     ("migrate", NO_CHECKPOINT),
-    ("du", NO_DISK),
-    ("df", NO_DISK),
     ("diff", "Holm does not show yet what a guest has changed; its root's guests/NAME/disk has it"),
     ("events", NO_EVENTS),
     ("event", NO_EVENTS),
@@ -87,8 +83,6 @@ const NO_SNAPSHOT: &str = "Holm takes no snapshots yet; \
      holm exec NAME tar -c -C / --one-file-system . > FILE.tar keeps what is in a guest";
 const NO_CHECKPOINT: &str = "Holm neither saves nor moves running guests yet; \
      holm freeze NAME stops one for a while";
-const NO_DISK: &str = "Holm does not measure disks yet; \
-     du -s on guests/NAME/disk in its root, /var/lib/holm, shows what a guest has written";
 const NO_EVENTS: &str = "Holm reports no events yet; \
      holm wait NAME waits until a guest ends, holm logs -f NAME follows its console";
 
@@ -116,8 +110,8 @@ mod tests {
     use crate::verbs::TABLE;
 
     /// What is typed by people who know other tools, some of it near the name of another verb.
-    const TYPED: &str = "cp clone copy snapshot export journal du df prune events enable disable \
-                         upgrade top stats checkpoint restore diff clean gc save";
+    const TYPED: &str = "cp clone copy snapshot export journal events enable disable \
+                         upgrade top stats checkpoint restore diff clean save";
 
     #[test]
     fn each_verb_of_another_tool_has_an_answer() {

@@ -49,8 +49,8 @@ struct Options {
     name: Option<OsString>,
     base: Option<OsString>,
     mirror: Option<String>,
-    unify: bool,
-    switch: bool,
+    /// `--unify` or `--switch`; an import without either.
+    verb: Option<OsString>,
     min_size: u64,
     min_age: u64,
     exclude: Vec<String>,
@@ -75,8 +75,7 @@ pub fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Args> {
             Some("--min-size") => options.min_size = number(value()?)?,
             Some("--min-age") => options.min_age = number(value()?)?,
             Some("--exclude") => options.exclude.push(text(value()?)),
-            Some("--unify") => options.unify = true,
-            Some("--switch") => options.switch = true,
+            Some("--unify" | "--switch") => options.verb = Some(arg),
             Some("--dry-run") => options.dry_run = true,
             Some("--nice") => options.nice = true,
             Some("--") => return options.with(args),
@@ -89,7 +88,7 @@ pub fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Args> {
 impl Options {
     fn with(self, mut rest: impl Iterator<Item = OsString>) -> Result<Args> {
         let root = self.root.ok_or(Error::Usage("no root"))?;
-        let work = if self.unify {
+        let work = if self.verb.as_ref().is_some_and(|verb| verb == "--unify") {
             let options = UnifyOptions {
                 dry_run: self.dry_run,
                 min_size: self.min_size,
@@ -98,7 +97,7 @@ impl Options {
                 nice: self.nice,
             };
             Work::Unify(rest.map(|guest| name(Some(guest))).collect::<Result<_>>()?, options)
-        } else if self.switch {
+        } else if self.verb.is_some() {
             Work::Switch { guest: name(rest.next())?, base: name(self.base)? }
         } else {
             let source = rest.next().ok_or(Error::Usage("no source"))?;

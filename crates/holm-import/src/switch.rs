@@ -47,8 +47,8 @@ pub fn switch(pool: &Pool, guest: &Name, base: &Name) -> Result<()> {
 
 fn write(made: &Rewritten, disk: &Path, new: &Path, base: &str) -> Result<()> {
     fs::create_dir(new).map_err(Error::io("make the directory", new))?;
-    let mode = fs::metadata(disk).map_err(Error::io("look at", disk))?.permissions();
-    fs::set_permissions(new, mode).map_err(Error::io("set the mode of", new))?;
+    let permissions = fs::metadata(disk).map_err(Error::io("look at", disk))?.permissions();
+    fs::set_permissions(new, permissions).map_err(Error::io("set the mode of", new))?;
     made.write(disk, new)?;
     let line =
         |(path, size): (&String, &u64)| format!("{}\n", Object { path: path.clone(), size: *size });

@@ -32,7 +32,7 @@ pub fn unify(pool: &Pool, guests: &[Name], options: &UnifyOptions) -> Result<()>
     let known: Vec<Guest> = guests.iter().map(|name| guest(pool, name)).collect::<Result<_>>()?;
     let mut report = Report::new();
     let prepared =
-        prepare(known, &rules, options.dry_run, &mut objects, &mut report.of(Phase::Read))?;
+        prepare(&known, &rules, options.dry_run, &mut objects, &mut report.of(Phase::Read))?;
     if !options.dry_run {
         report.step(Phase::Sync, 0, None, "");
         sync(staging.dir())?;

@@ -17,6 +17,7 @@ mod mounts;
 mod netlink;
 mod offsets;
 mod report;
+mod tree;
 mod use_up;
 
 use report::Report;
@@ -42,6 +43,9 @@ usage: holm-probe WHAT [ARG...]
   use-up WHAT COUNT   take that many terminals, aio-contexts, pipes ..., print how many it got, keep them likewise
   closed-connection   how much arrives of a connection that is closed with data on its way
   linger SOCKET       sends SOCKET descriptors that take a thousand seconds to close, or finds that refused
+  mutate SEED COUNT [--no-links] DIR...
+                      make random changes, the same in each directory; says where one had another result
+  compare DIR DIR     the trees are equal: contents, metadata, hard links
   fuse                serve an empty directory on standard input, a /dev/fuse that is mounted";
 
 fn main() -> ExitCode {
@@ -68,6 +72,13 @@ fn main() -> ExitCode {
         ["fuse"] => fuse::serve(),
         ["inotify", count] => limits::inotify(number(count)),
         ["closed-connection"] => use_up::closed_connection(),
+        ["mutate", seed, count, "--no-links", roots @ ..] => {
+            return ended(tree::mutate(number(seed), number(count), false, roots));
+        }
+        ["mutate", seed, count, roots @ ..] => {
+            return ended(tree::mutate(number(seed), number(count), true, roots));
+        }
+        ["compare", one, other] => return ended(tree::compare(one, other)),
         ["use-up", what, count] => use_up::use_up(what, number(count)),
         _ => {
             eprintln!("{USAGE}");
@@ -75,6 +86,10 @@ fn main() -> ExitCode {
         }
     }
     report.end()
+}
+
+fn ended(well: bool) -> ExitCode {
+    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn number(text: &str) -> u64 {

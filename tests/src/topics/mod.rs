@@ -16,6 +16,7 @@ mod namespaces;
 mod neighbours;
 pub mod net;
 mod security;
+mod unify;
 mod walk;
 
 use crate::options::Lane;
@@ -37,6 +38,7 @@ pub fn all() -> Vec<Test> {
         monitor::tests(),
         accidents::tests(),
         completion::TESTS.to_vec(),
+        unify::tests(),
         documents::TESTS.to_vec(),
         walk::tests(),
         neighbours::TESTS.to_vec(),

@@ -15,6 +15,7 @@ mod settings;
 mod tests;
 mod time;
 mod unified;
+mod usage;
 
 use serde::Serialize;
 
@@ -26,6 +27,7 @@ pub use guest::Guest;
 pub use line::Line;
 pub use settings::{Changed, OneSetting, Setting, Settings};
 pub use unified::Unified;
+pub use usage::{Collected, Usage};
 
 /// The version of all documents: another when a key is removed or gets another type or meaning, the
 /// same when one is added.

@@ -7,11 +7,13 @@ mod complete;
 mod completion;
 mod console;
 mod create;
+mod df;
 mod doctor;
 mod edit;
 mod enter;
 mod exec;
 mod freeze;
+mod gc;
 mod help;
 mod inspect;
 mod kill;
@@ -62,6 +64,8 @@ static VERBS: &[Verb] = &[
     edit::VERB,
     base::VERB,
     unify::VERB,
+    df::VERB,
+    gc::VERB,
     doctor::VERB,
     release::VERB,
     help::VERB,

@@ -62,7 +62,7 @@ impl Run for Unify {
         let mut names = Vec::new();
         for name in self.names.list(&pool)? {
             let name = Name::new(&name)?;
-            if sharing(&pool, &name, all)? {
+            if takes_part(&pool, &name, all)? {
                 names.push(name);
             }
         }
@@ -115,19 +115,16 @@ fn finish(context: &Context, several: bool, documents: Vec<String>, worst: u8) -
     worst
 }
 
-/// Whether a guest is unified: one with `share = false` is not, which is an error if it was named.
-fn sharing(pool: &Pool, name: &Name, all: bool) -> Result<bool, Failure> {
-    match guest::shares(&Guest::new(pool, name)) {
-        Ok(false) if !all => Err(Failure::usage(format!(
-            "{name} has share = false: nothing of it is shared with other guests"
-        ))
-        .object(name.as_str())
-        .help(format!("holm set {name} share=true"))),
+/// Whether a guest is unified. One that cannot be is an error if it was named.
+fn takes_part(pool: &Pool, name: &Name, all: bool) -> Result<bool, Failure> {
+    match guest::require_shared(&Guest::new(pool, name)) {
+        Ok(()) => Ok(true),
+        Err(guest::Error::Unshared(_)) if all => Ok(false),
         Err(error) if all => {
             term::print_error(&format!("holm: {name} is left out: {error}\n"));
             Ok(false)
         }
-        shares => Ok(shares.map_err(|error| Failure::from(error).of(name.as_str()))?),
+        Err(error) => Err(Failure::from(error).of(name.as_str())),
     }
 }
 

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, Statx, openat2};
@@ -76,7 +76,7 @@ pub fn digests(
             let Some(file) = files.get(at) else { break };
             let result = of_one(upper, file, &mut buffer);
             progress(file.found.stx_size);
-            let mut results = results.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
             match (result, &mut *results) {
                 (Ok(found), Ok(all)) => all[at] = found,
                 (Err(error), Ok(_)) => {
@@ -93,7 +93,7 @@ pub fn digests(
         }
         work();
     });
-    results.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
+    results.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn of_one(upper: &File, candidate: &Candidate, buffer: &mut [u8]) -> Result<Option<[u8; 32]>> {

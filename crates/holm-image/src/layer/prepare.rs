@@ -79,7 +79,7 @@ struct Seen {
 /// Computes the digests of files that others have too, and stores their bodies in the staging
 /// directory of `objects` unless `dry_run`. Returns what was found in each guest.
 pub fn prepare(
-    guests: Vec<Guest>,
+    guests: &[Guest],
     rules: &Rules,
     dry_run: bool,
     objects: &mut Objects,
@@ -94,7 +94,7 @@ pub fn prepare(
     let stored = objects.stored()?;
     let mut sizes: HashMap<u64, u8> = stored.values().map(|size| (*size, 2)).collect();
     let mut walk = Walk { rules, now, recent: 0 };
-    for guest in &guests {
+    for guest in guests {
         progress(0, None, &guest.name);
         walk.files(&guest.upper, &mut |file| {
             let count = sizes.entry(file.found.stx_size).or_default();
@@ -138,7 +138,7 @@ pub fn prepare(
     }
     drop(sizes);
     if !dry_run {
-        store(&guests, &mut seen, objects, progress)?;
+        store(guests, &mut seen, objects, progress)?;
     }
     for prepared in &mut prepared {
         for known in prepared.digests.iter() {

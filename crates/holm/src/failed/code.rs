@@ -45,6 +45,7 @@ codes! {
     GuestStarting "guest-starting" "The guest's start has not got as far as its init.",
     GuestEnded "guest-ended" "The guest ended while it was waited for.",
     GuestProtected "guest-protected" "The guest's settings protect it from being removed.",
+    GuestUnshared "guest-unshared" "The guest's settings keep it from sharing files with others.",
     ReadinessUnknown "readiness-unknown" "Nobody can know whether the guest is ready.",
     MonitorMissing "monitor-missing" "The guest has no monitor.",
     ConsoleClosed "console-closed" "The monitor closed a console that was attached.",

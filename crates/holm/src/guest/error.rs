@@ -96,6 +96,9 @@ pub enum Error {
     /// guest.toml protects the guest from removal.
     #[error("guest {0} is protected; `holm set {0} protect=false` lifts that")]
     Protected(Name),
+    /// guest.toml keeps the guest from sharing files with others.
+    #[error("guest {0} shares nothing with others; `holm set {0} share=true` lets it")]
+    Unshared(Name),
     /// The guest is to have the address of another one.
     #[error(
         "net.address: {address} belongs to guest {owner}; choose another one \
@@ -258,6 +261,11 @@ impl Error {
                 return Details::new(Code::GuestProtected)
                     .object(name)
                     .remedy(format!("holm set {name} protect=false"));
+            }
+            Self::Unshared(name) => {
+                return Details::new(Code::GuestUnshared)
+                    .object(name)
+                    .remedy(format!("holm set {name} share=true"));
             }
             Self::EditedMeanwhile(name) => {
                 return Details::new(Code::SettingsChanged)

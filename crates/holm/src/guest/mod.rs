@@ -43,6 +43,7 @@ mod status;
 mod stop;
 mod target;
 mod unify;
+mod usage;
 mod wait;
 
 pub use autostart::autostart;
@@ -68,5 +69,6 @@ pub use status::{
     Readiness, Status, Summary, is_active, list, names, oom_kills, summary, wait_ready,
 };
 pub use stop::stop;
-pub use unify::{Unified, shares, unify};
+pub use unify::{Unified, require_shared, unify};
+pub use usage::df;
 pub use wait::wait;

@@ -50,9 +50,10 @@ pub fn unify(
     Ok(())
 }
 
-/// Whether other guests may have objects with this one.
-pub fn shares(guest: &Guest<'_>) -> Result<bool> {
-    Ok(!guest.config()?.1.unshared)
+/// Refuses a guest with `share = false`.
+pub fn require_shared(guest: &Guest<'_>) -> Result<()> {
+    let unshared = guest.config()?.1.unshared;
+    if unshared { Err(Error::Unshared(guest.name().clone())) } else { Ok(()) }
 }
 
 /// Gives the guest its new layer, or notes that it is to have one when it is started next.

@@ -42,8 +42,8 @@ pub enum Upper<'a> {
 /// The directory of a guest's own image that is the layer: what is beside it would hide the base.
 pub const TREE: &str = "tree";
 
-/// Mounts the layers at `stage/{image,objects,unified,disk}` and an overlay of them at `stage/root`;
-/// returns the overlay.
+/// Mounts the layers at `stage/{image,objects,unified,disk}` and an overlay of them at
+/// `stage/root`; returns the overlay.
 ///
 /// The layers are idmapped, not the overlay: overlayfs does not support idmapped mounts of itself.
 /// Before Linux 6.15 it takes no detached mount as a layer, so they are attached and named by path.

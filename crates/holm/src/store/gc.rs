@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
@@ -44,19 +45,40 @@ pub fn request(pool: &Pool) -> Result<(), Error> {
     directory::sync(&dir)
 }
 
+/// What a collection has removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// How many objects.
+    pub objects: u64,
+    /// What they took on the disk, in bytes.
+    pub bytes: u64,
+}
+
+/// Collects unused objects now. `None` if that has to wait for an import or a unification.
+pub fn gc(pool: &Pool) -> Result<Option<Collected>, Error> {
+    let dir = pool.objects_dir();
+    if is_link(&dir)? {
+        return Ok(Some(Collected::default()));
+    }
+    request(pool)?;
+    let collected = collect(pool)?;
+    let is_due = is_there(&dir.join(DUE))?;
+    Ok(if is_due { None } else { Some(collected) })
+}
+
 /// Collects unused objects, if that was requested and no import is running.
-pub(super) fn collect(pool: &Pool) -> Result<(), Error> {
+pub(super) fn collect(pool: &Pool) -> Result<Collected, Error> {
     let dir = pool.objects_dir();
     let (due, running) = (dir.join(DUE), dir.join(RUNNING));
     // If `objects` is a link, other Holm roots may share it, and what they use is not known here.
     if !(is_there(&due)? || is_there(&running)?) || is_link(&dir)? {
-        return Ok(());
+        return Ok(Collected::default());
     }
     step::done("gc-due");
     let _lock = match directory::lock(&dir) {
         Ok(lock) => lock,
         Err(Error::Failed(Failed { source, .. })) if source.kind() == io::ErrorKind::WouldBlock => {
-            return Ok(());
+            return Ok(Collected::default());
         }
         Err(e) => return Err(e),
     };
@@ -64,7 +86,7 @@ pub(super) fn collect(pool: &Pool) -> Result<(), Error> {
     let taken = unless_gone(fs::rename(&due, &running)).map_err(Error::io("rename", &due))?;
     if taken.is_none() && !is_there(&running)? {
         // Another command has collected in the meantime.
-        return Ok(());
+        return Ok(Collected::default());
     }
     let mut used = HashSet::new();
     // A guest that is renamed meanwhile would not be found by its old name, nor by its new one.
@@ -74,8 +96,9 @@ pub(super) fn collect(pool: &Pool) -> Result<(), Error> {
     }
     drop(all);
     step::done("gc-lists");
-    sweep(&dir, &used)?;
-    fs::remove_file(&running).map_err(Error::io("remove", &running))
+    let collected = sweep(&dir, &used)?;
+    fs::remove_file(&running).map_err(Error::io("remove", &running))?;
+    Ok(collected)
 }
 
 /// Adds the objects that the file `list` names to `used`. An unreadable list stops the collection,
@@ -91,7 +114,8 @@ fn mark(list: &Path, used: &mut HashSet<String>) -> Result<(), Error> {
 }
 
 /// Removes every object below `objects` whose path is not in `used`.
-fn sweep(objects: &Path, used: &HashSet<String>) -> Result<(), Error> {
+fn sweep(objects: &Path, used: &HashSet<String>) -> Result<Collected, Error> {
+    let mut collected = Collected::default();
     for entry in fs::read_dir(objects).map_err(Error::io("read", objects))? {
         let dir = entry.map_err(Error::io("read", objects))?;
         let prefix = dir.file_name().to_string_lossy().into_owned();
@@ -102,11 +126,14 @@ fn sweep(objects: &Path, used: &HashSet<String>) -> Result<(), Error> {
             let entry = entry.map_err(Error::io("read", &dir.path()))?;
             let object = format!("{prefix}/{}", entry.file_name().to_string_lossy());
             if !used.contains(&object) {
+                let found = entry.metadata().map_err(Error::io("look at", &entry.path()))?;
                 fs::remove_file(entry.path()).map_err(Error::io("remove", &entry.path()))?;
+                collected.objects += 1;
+                collected.bytes += found.blocks() * 512;
             }
         }
     }
-    Ok(())
+    Ok(collected)
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@
 
 mod base;
 mod damage;
+mod df;
 mod directory;
 mod error;
 mod gc;
@@ -34,8 +35,9 @@ mod unify;
 mod users;
 
 pub use base::{Base, damaged, list, load};
+pub use df::{BaseUsage, GuestUsage, Usage, df};
 pub use error::Error;
-pub use gc::request;
+pub use gc::{Collected, gc, request};
 pub use import::{ImportOptions, Phase, Progress, Remarks, import};
 pub use meta::BaseMeta;
 pub use objects::Object;

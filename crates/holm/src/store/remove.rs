@@ -52,5 +52,6 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<(), Error> {
     // Not earlier: a collection before the rename would have found the base's list.
     gc::request(pool)?;
     remove_tree(&old)?;
-    gc::collect(pool)
+    gc::collect(pool)?;
+    Ok(())
 }

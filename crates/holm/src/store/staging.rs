@@ -101,7 +101,8 @@ pub(super) fn clean(pool: &Pool) -> Result<(), Error> {
     if found {
         gc::request(pool)?;
     }
-    gc::collect(pool)
+    gc::collect(pool)?;
+    Ok(())
 }
 
 /// Renames the directory of a base that is being removed, so that it is no longer a base. The

@@ -1,7 +1,7 @@
 //! Unification: files that private layers have in common become objects.
 //!
-//! [`prepare`] changes no guest, so that guests may run meanwhile. [`switch`] gives one guest, which
-//! is stopped and locked, its new layer.
+//! [`prepare`] changes no guest, so that guests may run meanwhile. [`switch`] gives one guest,
+//! which is stopped and locked, its new layer.
 
 use std::time::Duration;
 

@@ -26,6 +26,8 @@ const INSTALLED: &str = "\
 usr/local/bin/holm
 usr/local/lib/sysctl.d/60-holm.conf
 usr/local/lib/systemd/system/holm-guests.service
+usr/local/lib/systemd/system/holm-unify.service
+usr/local/lib/systemd/system/holm-unify.timer
 usr/local/libexec/holm/holm-import
 usr/local/share/bash-completion/completions/holm
 usr/local/share/fish/vendor_completions.d/holm.fish
