@@ -7,9 +7,11 @@ use crate::stats::Summary;
 /// Seconds of all CPUs together.
 #[derive(Clone, Copy)]
 pub struct CpuTime {
-    kernel: f64,
-    programs: f64,
-    idle: f64,
+    pub kernel: f64,
+    pub programs: f64,
+    pub idle: f64,
+    /// Idle while a task of it waited for a disk.
+    pub iowait: f64,
 }
 
 impl CpuTime {
@@ -26,8 +28,14 @@ impl CpuTime {
         Ok(Self {
             kernel: (system + irq + softirq) / TICKS,
             programs: (user + nice) / TICKS,
-            idle: (idle + iowait) / TICKS,
+            idle: idle / TICKS,
+            iowait: iowait / TICKS,
         })
+    }
+
+    /// All of it.
+    pub fn all(&self) -> f64 {
+        self.kernel + self.programs + self.idle + self.iowait
     }
 
     /// What went by since `begin`.
@@ -36,6 +44,7 @@ impl CpuTime {
             kernel: self.kernel - begin.kernel,
             programs: self.programs - begin.programs,
             idle: self.idle - begin.idle,
+            iowait: self.iowait - begin.iowait,
         }
     }
 }
@@ -48,6 +57,6 @@ pub fn told(spans: &[CpuTime]) -> String {
         "Seconds of all CPUs meanwhile (medians): {:.2} in the kernel, {:.2} in programs, {:.2} idle.\n",
         median(|it| it.kernel),
         median(|it| it.programs),
-        median(|it| it.idle)
+        median(|it| it.idle + it.iowait)
     )
 }

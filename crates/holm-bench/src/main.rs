@@ -5,8 +5,10 @@
 mod build;
 mod cpu_time;
 mod machine;
+mod meminfo;
 mod options;
 mod peers;
+mod plot;
 mod rounds;
 mod sections;
 mod stage;
@@ -16,7 +18,7 @@ use std::fs;
 use std::process::ExitCode;
 
 use options::Options;
-use sections::{ALL, Section};
+use sections::{ALL, Report, Section};
 use stage::Stage;
 
 fn main() -> ExitCode {
@@ -44,12 +46,19 @@ fn run(options: &Options) -> Result<bool, String> {
         return Err(format!("there is no section {unknown}\n{}", options::USAGE));
     }
     let stage = Stage::new(options)?;
-    let mut text = introduction(&stage, options.rounds);
+    let wanted = |section: &&Section| match &options.sections[..] {
+        [] => section.report.by_default,
+        names => names.iter().any(|name| name == section.name),
+    };
+    let sections: Vec<&Section> = ALL.iter().filter(wanted).collect();
+    let report = sections[0].report;
+    let out = &options.out;
+    if let Some(directory) = out.parent() {
+        fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    }
+    let mut text = introduction(report, &stage, options.rounds);
     let mut complete = true;
-    for Section { name, title, run } in ALL {
-        if !options.sections.is_empty() && !options.sections.iter().any(|wanted| wanted == name) {
-            continue;
-        }
+    for Section { name, title, run, .. } in sections {
         eprintln!("holm-bench: {title}");
         let body = run(&stage, options.rounds).unwrap_or_else(|problem| {
             eprintln!("holm-bench: {name}: {problem}");
@@ -59,10 +68,6 @@ fn run(options: &Options) -> Result<bool, String> {
         text += &format!("\n## {title}\n\n{body}");
     }
     peers::clean_up(&stage);
-    let out = &options.out;
-    if let Some(directory) = out.parent() {
-        fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-    }
     fs::write(out, &text).map_err(|e| format!("{}: {e}", out.display()))?;
     print!("{text}");
     Ok(complete)
@@ -81,11 +86,11 @@ the same rounds; rows named `again` are the build that is measured, copied once 
 root. `times now` above 1 means that holm has become faster, as far as it is further from 1 than it
 is in the row `again`, of the same program.\n\n";
 
-fn introduction(stage: &Stage, rounds: usize) -> String {
+fn introduction(report: &Report, stage: &Stage, rounds: usize) -> String {
     let before = if stage.holms.len() > 1 { BEFORE } else { "" };
     let machine = machine::describe(&stage.holms);
     format!(
-        "# What a start costs\n\nWritten by `make bench` ({rounds} rounds).\n{INTRODUCTION}\
-         {before}{machine}"
+        "# {}\n\nWritten by `make bench` ({rounds} rounds).\n{INTRODUCTION}{before}{machine}",
+        report.title
     )
 }

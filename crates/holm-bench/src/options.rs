@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 pub const USAGE: &str = "\
-usage: holm-bench [-n ROUNDS] [--holm FILE] [--import FILE] [--before FILE] [--scratch DIR]
-                  [--out FILE] [SECTION...]
+usage: holm-bench [-n ROUNDS] [--guests N] [--holm FILE] [--import FILE] [--before FILE]
+                  [--scratch DIR] [--out FILE] [SECTION...]
   -n         rounds of each table (100); 5 shows whether everything works
+  --guests   how many guests fill the machine in the sections on fleets (200)
   --holm     the holm command to measure (target/x86_64-unknown-linux-musl/release/holm)
   --import   the holm-import program (target/release/holm-import)
   --before   another build of holm, with its holm-import beside it: measured in the same rounds,
@@ -13,11 +14,13 @@ usage: holm-bench [-n ROUNDS] [--holm FILE] [--import FILE] [--before FILE] [--s
              itself once more, which shows what the machine cannot tell apart
   --scratch  a directory for roots and images, kept between runs (target/bench)
   --out      the report (docs/benchmarks/start.md)
-Sections: start trace exec boot memory slab many disk; all of them when none is named.
+Sections: start trace exec boot memory slab many disk, which are measured when none is named;
+fleet fleet-parallel, which fill the machine.
 Wants root, and a machine on which nothing else runs.";
 
 pub struct Options {
     pub rounds: usize,
+    pub guests: usize,
     pub holm: PathBuf,
     pub import: PathBuf,
     pub before: Option<PathBuf>,
@@ -30,6 +33,7 @@ impl Options {
     pub fn parse(args: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut options = Self {
             rounds: 100,
+            guests: 200,
             holm: "target/x86_64-unknown-linux-musl/release/holm".into(),
             import: "target/release/holm-import".into(),
             before: None,
@@ -44,6 +48,11 @@ impl Options {
                 "-n" => {
                     let text = value()?;
                     options.rounds = text.parse().map_err(|_| format!("-n {text}: a number"))?;
+                }
+                "--guests" => {
+                    let text = value()?;
+                    options.guests =
+                        text.parse().map_err(|_| format!("--guests {text}: a number"))?;
                 }
                 "--holm" => options.holm = value()?.into(),
                 "--import" => options.import = value()?.into(),

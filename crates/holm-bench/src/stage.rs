@@ -18,6 +18,8 @@ const DIRECTORIES: [&str; 11] =
 const APPLETS: [&str; 6] = ["sh", "true", "sleep", "cat", "mount", "ls"];
 /// The Debian of the boot section.
 const PACKAGES: &str = "systemd-sysv,dbus,libpam-systemd,iproute2";
+/// The servers of the OLS paper (3.1): syslog, crond, sshd, apache, postfix and postgres.
+const SERVERS: &str = "rsyslog,cron,openssh-server,apache2,postfix,postgresql";
 /// Tells the host when the guest's systemd has finished booting; see `sections::boot`.
 const READY_UNIT: &str = "\
 [Unit]
@@ -30,6 +32,9 @@ WantedBy=multi-user.target
 
 pub struct Stage {
     pub dir: PathBuf,
+    report: PathBuf,
+    /// How many guests the sections that fill the machine start at most.
+    pub guests: usize,
     /// The build that is measured, and after it the one that it is compared with, if there is one,
     /// and the first once more.
     pub holms: Vec<Holm>,
@@ -48,7 +53,8 @@ impl Stage {
             let again = dir.join("holm-again");
             holms.push(Holm::new(&options.holm, &options.import, again, Build::Again)?);
         }
-        let stage = Self { dir, holms };
+        let report = options.out.clone();
+        let stage = Self { dir, report, guests: options.guests, holms };
         stage.minimal()?;
         stage.base("minimal")?;
         Ok(stage)
@@ -56,6 +62,11 @@ impl Stage {
 
     pub fn path(&self, name: &str) -> String {
         self.dir.join(name).to_string_lossy().into_owned()
+    }
+
+    /// Where a plot is written: beside the report.
+    pub fn plot(&self, name: &str) -> PathBuf {
+        self.report.with_file_name(format!("{name}.svg"))
     }
 
     /// Imports a directory of the stage as a base of its name, for each build of holm.
@@ -88,31 +99,45 @@ impl Stage {
 
     /// A Debian with systemd, as the base `debian` and as `debian-shifted`.
     pub fn debian(&self) -> Result<(), String> {
+        self.bootstrap("debian", PACKAGES)?;
         let (root, shifted) = (self.dir.join("debian"), self.dir.join("debian-shifted"));
         if !shifted.exists() {
             let half = self.dir.join("debian-half");
-            let fail = |e: std::io::Error| format!("{}: {e}", half.display());
-            if !root.exists() {
-                let _ = fs::remove_dir_all(&half);
-                let include = format!("--include={PACKAGES}");
-                let status = Command::new("mmdebstrap")
-                    .args(["--quiet", "--mode=root", "--variant=minbase", &include, "trixie"])
-                    .arg(&half)
-                    .stdin(Stdio::null())
-                    .status()
-                    .map_err(|e| format!("mmdebstrap: {e}"))?;
-                if !status.success() {
-                    return Err(format!("mmdebstrap: {status}"));
-                }
-                empty_dev(&half).and_then(|()| add_ready_unit(&half)).map_err(fail)?;
-                fs::rename(&half, &root).map_err(fail)?;
-            }
             copy(&root, &half)
                 .and_then(|()| shift(&half))
                 .and_then(|()| fs::rename(&half, &shifted))
-                .map_err(fail)?;
+                .map_err(|e| format!("{}: {e}", half.display()))?;
         }
         self.base("debian")
+    }
+
+    /// A Debian with the servers of the OLS paper, as the base `servers`.
+    pub fn servers(&self) -> Result<(), String> {
+        self.bootstrap("servers", &format!("{PACKAGES},{SERVERS}"))?;
+        self.base("servers")
+    }
+
+    /// Makes a Debian with these packages in the directory `name`, once.
+    fn bootstrap(&self, name: &str, packages: &str) -> Result<(), String> {
+        let root = self.dir.join(name);
+        if root.exists() {
+            return Ok(());
+        }
+        let half = self.dir.join(format!("{name}-half"));
+        let fail = |e: std::io::Error| format!("{}: {e}", half.display());
+        let _ = fs::remove_dir_all(&half);
+        let include = format!("--include={packages}");
+        let status = Command::new("mmdebstrap")
+            .args(["--quiet", "--mode=root", "--variant=minbase", &include, "trixie"])
+            .arg(&half)
+            .stdin(Stdio::null())
+            .status()
+            .map_err(|e| format!("mmdebstrap: {e}"))?;
+        if !status.success() {
+            return Err(format!("mmdebstrap: {status}"));
+        }
+        empty_dev(&half).and_then(|()| add_ready_unit(&half)).map_err(fail)?;
+        fs::rename(&half, &root).map_err(fail)
     }
 
     /// Compiles `floor.c`, which makes only the system calls that any such program needs: the lower

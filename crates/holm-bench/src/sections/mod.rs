@@ -3,6 +3,7 @@
 mod boot;
 mod disk;
 mod exec;
+mod fleet;
 mod guests;
 mod many;
 mod memory;
@@ -12,21 +13,45 @@ mod trace;
 
 use crate::stage::Stage;
 
-/// A part of the report.
+/// A report: its title, and whether it is written when no section is named.
+pub struct Report {
+    pub title: &'static str,
+    pub by_default: bool,
+}
+
+pub static START: Report = Report { title: "What a start costs", by_default: true };
+/// Its sections fill the machine, and take hours.
+pub static UNIFICATION: Report =
+    Report { title: "One copy of everything, and what a root costs", by_default: false };
+
+/// A part of a report.
 pub struct Section {
+    pub report: &'static Report,
     pub name: &'static str,
     pub title: &'static str,
     /// Measures with so many rounds and gives Markdown, or why it could not.
     pub run: fn(&Stage, usize) -> Result<String, String>,
 }
 
-pub const ALL: [Section; 8] = [
-    Section { name: "start", title: "Start of a minimal guest", run: start::run },
-    Section { name: "trace", title: "Where the time goes", run: trace::run },
-    Section { name: "exec", title: "A command in a running guest", run: exec::run },
-    Section { name: "boot", title: "A systemd guest until it is up", run: boot::run },
-    Section { name: "memory", title: "Private memory per guest", run: memory::run },
-    Section { name: "slab", title: "Kernel memory per guest", run: slab::run },
-    Section { name: "many", title: "Many guests", run: many::run },
-    Section { name: "disk", title: "Disk that a new guest costs", run: disk::run },
+type Run = fn(&Stage, usize) -> Result<String, String>;
+
+const fn start(name: &'static str, title: &'static str, run: Run) -> Section {
+    Section { report: &START, name, title, run }
+}
+
+const fn unification(name: &'static str, title: &'static str, run: Run) -> Section {
+    Section { report: &UNIFICATION, name, title, run }
+}
+
+pub static ALL: [Section; 10] = [
+    start("start", "Start of a minimal guest", start::run),
+    start("trace", "Where the time goes", trace::run),
+    start("exec", "A command in a running guest", exec::run),
+    start("boot", "A systemd guest until it is up", boot::run),
+    start("memory", "Private memory per guest", memory::run),
+    start("slab", "Kernel memory per guest", slab::run),
+    start("many", "Many guests", many::run),
+    start("disk", "Disk that a new guest costs", disk::run),
+    unification("fleet", "Memory of guests with many servers", fleet::tables),
+    unification("fleet-parallel", "All guests started at once", fleet::parallel),
 ];

@@ -1,10 +1,11 @@
 //! What the kernel keeps for a guest, by slab cache (`slabinfo(5)`).
 
 use std::collections::HashMap;
-use std::fs::{self, read_to_string};
+use std::fs::read_to_string;
 use std::time::Duration;
 
 use crate::build::Holm;
+use crate::meminfo::drop_caches;
 use crate::sections::guests::Sleepers;
 use crate::stage::Stage;
 
@@ -84,8 +85,7 @@ struct Kernel {
 impl Kernel {
     fn read() -> Result<Self, String> {
         let fail = |path: &str, e: std::io::Error| format!("{path}: {e}");
-        let drop = "/proc/sys/vm/drop_caches";
-        fs::write(drop, "3").map_err(|e| fail(drop, e))?;
+        drop_caches()?;
         let text = |path: &str| read_to_string(path).map_err(|e| fail(path, e));
         let mut caches = HashMap::new();
         for line in text("/proc/slabinfo")?.lines().skip(2) {

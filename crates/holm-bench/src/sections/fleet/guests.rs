@@ -1,0 +1,107 @@
+use std::path::Path;
+use std::process::Command;
+
+use crate::build::Holm;
+use crate::rounds::in_one_line;
+
+/// Whether the guests of a fleet have their files in common.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Each has copies of its own of all files.
+    Separate,
+    /// As Holm creates them.
+    Unified,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Separate => "separate",
+            Self::Unified => "unified",
+        }
+    }
+}
+
+/// No more guests are made when less than this is free on the disk, in bytes.
+const DISK_RESERVE: u64 = 6 << 30;
+
+/// Writes to each file of the base without changing it, which gives the guest a copy of its own.
+const COPY_ALL: &str = "\
+find / -xdev -type f -size +0 -exec sh -c 'for file; do : >>\"$file\"; done' sh {} +";
+
+/// Guests of the base `servers`; stopped and removed at the end, whatever happens.
+pub struct Fleet<'a> {
+    holm: &'a Holm,
+    kind: Kind,
+    pub names: Vec<String>,
+}
+
+impl<'a> Fleet<'a> {
+    pub fn new(holm: &'a Holm, kind: Kind) -> Self {
+        Self { holm, kind, names: Vec::new() }
+    }
+
+    /// Creates guests up to `count`, or until the disk is nearly full: then it says so.
+    pub fn create_up_to(&mut self, count: usize) -> Result<Option<String>, String> {
+        while self.names.len() < count {
+            if free(&self.holm.root)? < DISK_RESERVE {
+                return Ok(Some("less than 6 GiB were free on the disk".to_owned()));
+            }
+            self.create()?;
+        }
+        Ok(None)
+    }
+
+    /// Creates one more guest; its name.
+    fn create(&mut self) -> Result<String, String> {
+        let name = self.holm.guest(&format!("{}-{}", self.kind.name(), self.names.len()));
+        self.names.push(name.clone());
+        if self.kind == Kind::Unified {
+            self.holm.run(&["create", &name, "--base", "servers"])?;
+            return Ok(name);
+        }
+        let minimal = ["--set", "net.mode=none", "--set", "init=minimal"];
+        let command = ["--", "/bin/sh", "-c", COPY_ALL];
+        self.holm
+            .run(&[&["create", &name, "--base", "servers"], &minimal[..], &command].concat())?;
+        self.holm.run(&["start", &name])?;
+        self.holm.run(&["wait", &name])?;
+        self.holm.run(&["unset", &name, "net.mode", "init", "command"])?;
+        Ok(name)
+    }
+
+    /// Starts guests at once, and waits until their systems are up.
+    pub fn start(&self, names: &[String]) -> Result<(), String> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let started = self.holm.run(&[&["start", "--wait=3600s"], &names[..]].concat());
+        started.map(drop).map_err(|e| in_one_line(&e))
+    }
+
+    /// What the guests take on disk beside what they share, in bytes.
+    pub fn disk(&self) -> Result<u64, String> {
+        let guests = self.holm.root.join("guests");
+        let text = output(Command::new("du").args(["-s", "--block-size=1"]).arg(guests))?;
+        let bytes = text.split_whitespace().next().and_then(|bytes| bytes.parse().ok());
+        bytes.ok_or(format!("du: {text}"))
+    }
+}
+
+impl Drop for Fleet<'_> {
+    fn drop(&mut self) {
+        self.holm.remove_guests(&self.names);
+    }
+}
+
+/// Bytes that are free on the filesystem of a directory.
+fn free(directory: &Path) -> Result<u64, String> {
+    let text =
+        output(Command::new("df").args(["--output=avail", "--block-size=1"]).arg(directory))?;
+    let bytes = text.split_whitespace().last().and_then(|bytes| bytes.parse().ok());
+    bytes.ok_or(format!("df: {text}"))
+}
+
+fn output(command: &mut Command) -> Result<String, String> {
+    let output =
+        command.output().map_err(|e| format!("{}: {e}", command.get_program().display()))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -1,0 +1,8 @@
+//! Guests with many servers, started until the machine is full (the OLS paper, 3.1).
+
+mod guests;
+mod parallel;
+mod tables;
+
+pub use parallel::run as parallel;
+pub use tables::run as tables;
