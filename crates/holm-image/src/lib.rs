@@ -16,11 +16,13 @@
 //! The engine of Holm does not link this crate, because composefs brings openssl and tokio.
 
 pub mod acl;
+pub mod check;
 pub mod elf;
 mod error;
 pub mod layer;
 mod metadata;
 mod objects;
+mod parallel;
 pub mod pax;
 pub mod source;
 pub mod sparse;

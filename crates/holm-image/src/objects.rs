@@ -130,21 +130,7 @@ impl Objects {
 
     /// The path below the store and the length of every object that it has.
     pub(crate) fn stored(&self) -> Result<HashMap<String, u64>> {
-        let mut stored = HashMap::new();
-        let fail = || Error::io("read", &self.store);
-        for dir in fs::read_dir(&self.store).map_err(fail())? {
-            let dir = dir.map_err(fail())?;
-            let prefix = dir.file_name().to_string_lossy().into_owned();
-            if prefix.len() != 2 || prefix.starts_with('.') {
-                continue;
-            }
-            for object in fs::read_dir(dir.path()).map_err(fail())? {
-                let object = object.map_err(fail())?;
-                let size = object.metadata().map_err(fail())?.len();
-                stored.insert(format!("{prefix}/{}", object.file_name().to_string_lossy()), size);
-            }
-        }
-        Ok(stored)
+        stored(&self.store)
     }
 
     /// Renames new bodies into the store. The caller has synced them to disk.
@@ -232,6 +218,25 @@ impl Objects {
     fn temporary(&self) -> PathBuf {
         self.staging.join("body")
     }
+}
+
+/// The path below the store and the length of everything that stands where an object does.
+pub(crate) fn stored(store: &Path) -> Result<HashMap<String, u64>> {
+    let mut stored = HashMap::new();
+    let fail = || Error::io("read", store);
+    for dir in fs::read_dir(store).map_err(fail())? {
+        let dir = dir.map_err(fail())?;
+        let prefix = dir.file_name().to_string_lossy().into_owned();
+        if prefix.len() != 2 || prefix.starts_with('.') {
+            continue;
+        }
+        for object in fs::read_dir(dir.path()).map_err(fail())? {
+            let object = object.map_err(fail())?;
+            let size = object.metadata().map_err(fail())?.len();
+            stored.insert(format!("{prefix}/{}", object.file_name().to_string_lossy()), size);
+        }
+    }
+    Ok(stored)
 }
 
 /// The digest of a file of `size` bytes.

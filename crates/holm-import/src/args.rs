@@ -23,6 +23,15 @@ pub enum Work {
     Import(Import),
     /// Find what private layers have in common, and store it.
     Unify(Vec<Name>, UnifyOptions),
+    /// Store the bodies of a source once more, for those that are damaged or missing.
+    Restore {
+        /// The Debian mirror to use instead of the host's own.
+        mirror: Option<String>,
+        /// The source of the base that has lost them.
+        source: Source,
+    },
+    /// Compare objects with their names, all or these, and if all, images too.
+    Check(Vec<String>),
     /// Give a guest its new layer.
     Switch {
         /// The guest.
@@ -49,7 +58,7 @@ struct Options {
     name: Option<OsString>,
     base: Option<OsString>,
     mirror: Option<String>,
-    /// `--unify` or `--switch`; an import without either.
+    /// `--unify`, `--switch`, `--check` or `--restore`; an import without any of them.
     verb: Option<OsString>,
     min_size: u64,
     min_age: u64,
@@ -75,7 +84,7 @@ pub fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Args> {
             Some("--min-size") => options.min_size = number(value()?)?,
             Some("--min-age") => options.min_age = number(value()?)?,
             Some("--exclude") => options.exclude.push(text(value()?)),
-            Some("--unify" | "--switch") => options.verb = Some(arg),
+            Some("--unify" | "--switch" | "--check" | "--restore") => options.verb = Some(arg),
             Some("--dry-run") => options.dry_run = true,
             Some("--nice") => options.nice = true,
             Some("--") => return options.with(args),
@@ -88,21 +97,31 @@ pub fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Args> {
 impl Options {
     fn with(self, mut rest: impl Iterator<Item = OsString>) -> Result<Args> {
         let root = self.root.ok_or(Error::Usage("no root"))?;
-        let work = if self.verb.as_ref().is_some_and(|verb| verb == "--unify") {
-            let options = UnifyOptions {
-                dry_run: self.dry_run,
-                min_size: self.min_size,
-                min_age: Duration::from_secs(self.min_age),
-                exclude: self.exclude,
-                nice: self.nice,
-            };
-            Work::Unify(rest.map(|guest| name(Some(guest))).collect::<Result<_>>()?, options)
-        } else if self.verb.is_some() {
-            Work::Switch { guest: name(rest.next())?, base: name(self.base)? }
-        } else {
+        let verb = self.verb.as_ref().and_then(|verb| verb.to_str());
+        let mut source = || {
             let source = rest.next().ok_or(Error::Usage("no source"))?;
-            let source = Source::parse(&source)?;
-            Work::Import(Import { name: name(self.name)?, mirror: self.mirror, source })
+            Ok::<_, Error>(Source::parse(&source)?)
+        };
+        let work = match verb {
+            None => {
+                let source = source()?;
+                Work::Import(Import { name: name(self.name)?, mirror: self.mirror, source })
+            }
+            Some("--restore") => Work::Restore { mirror: self.mirror, source: source()? },
+            Some("--check") => {
+                Work::Check(rest.map(|path| path.to_string_lossy().into_owned()).collect())
+            }
+            Some("--switch") => Work::Switch { guest: name(rest.next())?, base: name(self.base)? },
+            Some(_) => {
+                let options = UnifyOptions {
+                    dry_run: self.dry_run,
+                    min_size: self.min_size,
+                    min_age: Duration::from_secs(self.min_age),
+                    exclude: self.exclude,
+                    nice: self.nice,
+                };
+                Work::Unify(rest.map(|guest| name(Some(guest))).collect::<Result<_>>()?, options)
+            }
         };
         Ok(Args { root, work })
     }

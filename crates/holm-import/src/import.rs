@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use holm::pool::Pool;
 use holm::store::{BaseMeta, Object, Phase, Remarks, Source, Staging};
 use holm_image::source::{archive, busybox, debootstrap, directory};
-use holm_image::{Objects, System, Tree};
+use holm_image::{Objects, System, Tree, check};
 use rustix::fs::syncfs;
 
 use crate::args::Import;
@@ -19,7 +19,8 @@ use crate::report::{self, Report};
 pub fn import(pool: &Pool, args: &Import) -> Result<()> {
     let staging = Staging::new(pool)?;
     let mut report = Report::new();
-    let installed = install(args, &staging, &mut report)?;
+    let mirror = args.mirror.as_deref();
+    let installed = install(&args.source, mirror, &staging, &mut report)?;
     let new = staging.dir().join("new");
     let mut objects = Objects::open(pool.objects_dir(), new.clone())?;
     let mut tree = Tree::new();
@@ -40,18 +41,22 @@ pub fn import(pool: &Pool, args: &Import) -> Result<()> {
 }
 
 /// Installs a source that needs it, and returns the directory with the result.
-fn install(args: &Import, staging: &Staging, report: &mut Report) -> Result<Option<PathBuf>> {
-    let Source::Debootstrap { suite, packages } = &args.source else { return Ok(None) };
+pub fn install(
+    source: &Source,
+    mirror: Option<&str>,
+    staging: &Staging,
+    report: &mut Report,
+) -> Result<Option<PathBuf>> {
+    let Source::Debootstrap { suite, packages } = source else { return Ok(None) };
     // The staging directory must not be removed while one of the installer's programs writes there.
     staging.share_lock()?;
-    let mirror = args.mirror.as_deref();
     let mut progress = report.of(Phase::Install);
     let root = debootstrap::install(staging.dir(), suite, packages, mirror, &mut progress)?;
     Ok(Some(root))
 }
 
 /// Reads the source into the tree, and its file bodies into the staging directory.
-fn read(
+pub fn read(
     source: &Source,
     installed: Option<&Path>,
     tree: &mut Tree,
@@ -91,6 +96,7 @@ fn write(args: &Import, tree: Tree, objects: &Objects, staging: &Staging) -> Res
     }
     let system = System::detect(&tree, objects);
     let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let image = tree.image()?;
     let meta = BaseMeta {
         source: args.source.to_string(),
         created: created.as_secs(),
@@ -101,12 +107,12 @@ fn write(args: &Import, tree: Tree, objects: &Objects, staging: &Staging) -> Res
         init_kind: system.kind,
         os: system.os,
         arch: system.arch,
+        image_digest: check::image_digest(&image),
     };
     let put = |name: &str, data: &[u8]| {
         let path = staging.dir().join(name);
         fs::write(&path, data).map_err(Error::io("write", &path))
     };
-    let image = tree.image()?;
     objects.check_room(image.len() as u64)?;
     put("image", &image)?;
     let line = |(path, size): (&str, u64)| format!("{}\n", Object { path: path.into(), size });

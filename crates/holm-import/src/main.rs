@@ -7,9 +7,11 @@
 //! error.
 
 mod args;
+mod check;
 mod error;
 mod import;
 mod report;
+mod restore;
 mod switch;
 mod unify;
 
@@ -34,6 +36,10 @@ fn work(args: &args::Args) -> error::Result<()> {
     let pool = Pool::open(&args.root)?;
     match &args.work {
         args::Work::Import(import) => import::import(&pool, import),
+        args::Work::Restore { mirror, source } => {
+            restore::restore(&pool, source, mirror.as_deref())
+        }
+        args::Work::Check(only) => check::check(&pool, only),
         args::Work::Unify(guests, options) => unify::unify(&pool, guests, options),
         args::Work::Switch { guest, base } => switch::switch(&pool, guest, base),
     }

@@ -7,6 +7,7 @@ mod cgroup;
 mod completion;
 mod descriptors;
 mod documents;
+mod fsck;
 mod guest;
 mod host;
 mod init;
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Test> {
         accidents::tests(),
         completion::TESTS.to_vec(),
         unify::tests(),
+        fsck::TESTS.to_vec(),
         documents::TESTS.to_vec(),
         walk::tests(),
         neighbours::TESTS.to_vec(),

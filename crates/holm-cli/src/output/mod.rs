@@ -3,6 +3,7 @@
 
 mod action;
 mod base;
+mod checked;
 mod doctor;
 mod error;
 pub mod guest;
@@ -21,6 +22,7 @@ use serde::Serialize;
 
 pub use action::{Killed, Named, Ready, Released, Renamed, Signalled, Waited};
 pub use base::Base;
+pub use checked::Checked;
 pub use doctor::Report;
 pub use error::{Error, Failed, Place};
 pub use guest::Guest;

@@ -10,8 +10,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use super::{
-    Base, Changed, Collected, Failed, Guest, Killed, Line, Named, OneSetting, Ready, Released,
-    Renamed, Report, Settings, Signalled, Unified, Usage, Waited,
+    Base, Changed, Checked, Collected, Failed, Guest, Killed, Line, Named, OneSetting, Ready,
+    Released, Renamed, Report, Settings, Signalled, Unified, Usage, Waited,
 };
 
 /// A type, by the name that the page has for it.
@@ -46,6 +46,7 @@ fn documents() -> Vec<Document> {
         Document::new::<Unified>("unified"),
         Document::new::<Usage>("usage"),
         Document::new::<Collected>("collected"),
+        Document::new::<Checked>("checked"),
         Document::new::<Report>("report"),
         Document::new::<Released>("released"),
         Document::new::<Failed>("failed"),

@@ -13,6 +13,7 @@ mod edit;
 mod enter;
 mod exec;
 mod freeze;
+mod fsck;
 mod gc;
 mod help;
 mod inspect;
@@ -66,6 +67,7 @@ static VERBS: &[Verb] = &[
     unify::VERB,
     df::VERB,
     gc::VERB,
+    fsck::VERB,
     doctor::VERB,
     release::VERB,
     help::VERB,

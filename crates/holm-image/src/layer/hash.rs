@@ -4,9 +4,6 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, Statx, openat2};
 use rustix::io::Errno;
@@ -14,7 +11,8 @@ use rustix::io::Errno;
 use super::upper::{METACOPY, is_regular};
 use crate::error::{Error, Result};
 use crate::metadata::stat;
-use crate::objects::{PIECE, digest};
+use crate::objects::digest;
+use crate::parallel;
 
 /// A file of an upper directory.
 #[derive(Debug)]
@@ -66,34 +64,12 @@ pub fn digests(
     files: &[&Candidate],
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Option<[u8; 32]>>> {
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(files.len());
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Ok(vec![None; files.len()]));
-    let work = || {
-        let mut buffer = vec![0; PIECE];
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(file) = files.get(at) else { break };
-            let result = of_one(upper, file, &mut buffer);
-            progress(file.found.stx_size);
-            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-            match (result, &mut *results) {
-                (Ok(found), Ok(all)) => all[at] = found,
-                (Err(error), Ok(_)) => {
-                    *results = Err(error);
-                    next.store(files.len(), Ordering::Relaxed);
-                }
-                (_, Err(_)) => {}
-            }
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..workers {
-            scope.spawn(work);
-        }
-        work();
+    let found = parallel::map(files, |file, buffer| {
+        let found = of_one(upper, file, buffer);
+        progress(file.found.stx_size);
+        found
     });
-    results.into_inner().unwrap_or_else(PoisonError::into_inner)
+    found.into_iter().collect()
 }
 
 fn of_one(upper: &File, candidate: &Candidate, buffer: &mut [u8]) -> Result<Option<[u8; 32]>> {

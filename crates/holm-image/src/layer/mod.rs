@@ -31,4 +31,5 @@ mod view;
 
 pub use digests::{Digests, Known};
 pub use prepare::{Guest, Prepared, Rules, prepare};
+pub(crate) use rewrite::has_identity;
 pub use rewrite::{Rewrite, Rewritten};

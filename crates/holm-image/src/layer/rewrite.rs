@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use composefs::erofs::reader::erofs_to_filesystem;
 use composefs::fsverity::FsVerityHashValue;
 use composefs::tree::{Inode, LeafContent, RegularFile, Stat};
-use openssl::sha::sha256;
+use openssl::sha::{Sha256, sha256};
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
     chmodat, chownat, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, utimensat,
@@ -202,4 +202,16 @@ fn objects_of(fs: &Image) -> BTreeMap<String, u64> {
 fn identify(image: &mut [u8]) {
     let digest = sha256(image);
     image[UUID..UUID + 16].copy_from_slice(&digest[..16]);
+}
+
+/// Whether an image is the one that has got its UUID.
+pub fn has_identity(image: &[u8]) -> bool {
+    let (Some(before), Some(uuid)) = (image.get(..UUID), image.get(UUID..UUID + 16)) else {
+        return false;
+    };
+    let mut hasher = Sha256::new();
+    for part in [before, &[0; 16], &image[UUID + 16..]] {
+        hasher.update(part);
+    }
+    hasher.finish()[..16] == *uuid
 }

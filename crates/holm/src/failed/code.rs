@@ -74,6 +74,7 @@ codes! {
     ImporterMissing "importer-missing" "The program holm-import is not installed.",
     ImportFailed "import-failed" "The import of a base failed.",
     UnifyFailed "unify-failed" "The unification of guests failed.",
+    FsckFailed "fsck-failed" "The objects could not be checked.",
     LayerOfOtherBase "layer-of-other-base" "The guest's private layer belongs to another base.",
     InitMissing "init-missing" "The base has no init that Holm knows.",
 

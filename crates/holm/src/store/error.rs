@@ -104,6 +104,12 @@ pub enum Error {
         /// The error that it printed.
         message: String,
     },
+    /// The program that reads objects failed.
+    #[error("check of the objects: {message}")]
+    Fsck {
+        /// The error that it printed.
+        message: String,
+    },
     /// The kernel refused something.
     #[error(transparent)]
     Failed(#[from] Failed),
@@ -154,6 +160,7 @@ impl Coded for Error {
             Self::Unify { what, message } => {
                 Details::new(Code::UnifyFailed).object(what).reason(message)
             }
+            Self::Fsck { message } => Details::new(Code::FsckFailed).reason(message),
             Self::Failed(failed) => failed.details(),
             Self::Cgroup(error) => error.details(),
             Self::Pool(error) => error.details(),

@@ -27,6 +27,9 @@ pub struct BaseMeta {
     /// The architecture of its programs, as `uname -m` names it; empty if it contains none.
     #[serde(default)]
     pub arch: String,
+    /// The fs-verity digest of its image; empty if that was not recorded.
+    #[serde(default)]
+    pub image_digest: String,
 }
 
 impl BaseMeta {
@@ -58,6 +61,7 @@ mod tests {
             init_kind: Some("systemd 257".into()),
             os: None,
             arch: "x86_64".into(),
+            image_digest: "0123".into(),
         };
         assert_eq!(parse(&meta.to_text()).unwrap(), meta);
     }

@@ -3,6 +3,7 @@
 //! ```text
 //! objects/
 //!   ab/cdef...    the body of a file, named by its fs-verity SHA-256 digest
+//!   .quarantine/  objects that were found damaged
 //!   .gc           a collection of unused objects is due; .gc-running: one runs
 //! bases/
 //!   NAME/
@@ -22,6 +23,7 @@ mod damage;
 mod df;
 mod directory;
 mod error;
+mod fsck;
 mod gc;
 mod import;
 mod meta;
@@ -37,6 +39,7 @@ mod users;
 pub use base::{Base, damaged, list, load};
 pub use df::{BaseUsage, GuestUsage, Usage, df};
 pub use error::Error;
+pub use fsck::{Damage, Fsck, FsckOptions, Looked, Problem, Subject, fsck};
 pub use gc::{Collected, gc, request};
 pub use import::{ImportOptions, Phase, Progress, Remarks, import};
 pub use meta::BaseMeta;

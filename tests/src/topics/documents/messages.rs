@@ -18,7 +18,7 @@ use Said::{Here, In, Unit};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 81] = [
+const MESSAGES: [(&str, Said); 85] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -104,6 +104,16 @@ const MESSAGES: [(&str, Said); 81] = [
         Here(
             "echo '\"$HOLM\" set web hostname=other; echo \"# more\" >> $1' > change; \
           EDITOR=\"sh $PWD/change\" holm edit web",
+        ),
+    ),
+    ("guest NAME shares nothing", In("unify::verb::a_guest_that_shares_nothing_is_left_out")),
+    ("the guest's private layer was unified", In("unify::verb::another_base_below_is_refused")),
+    (
+        "NAME starts with the files",
+        Here(
+            "holm create s --base busybox --net none -- true; here=$HOLM_ROOT/guests/s; mkdir \
+          $here/disk.new; chattr +i $here/disk.new; touch $here/unify; holm start s; chattr -i \
+          $here/disk.new",
         ),
     ),
     (
@@ -286,6 +296,13 @@ const MESSAGES: [(&str, Said); 81] = [
         Here(
             "export HOLM_ROOT=$PWD/d; holm base import b busybox; truncate -s 3 d/objects/??/*; \
           holm base ls",
+        ),
+    ),
+    (
+        "object …: its content has",
+        Here(
+            "export HOLM_ROOT=$PWD/d; holm base import b busybox; truncate -s 3 d/objects/??/*; \
+          holm fsck",
         ),
     ),
     (

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::strace::Fault;
-use super::verb::{Guest, Verb};
+use super::verb::{FILES, Guest, Verb, content};
 use crate::command::Outcome;
 use crate::guest::status;
 use crate::sandbox::Sandbox;
@@ -38,6 +38,9 @@ pub fn check(
     for name in names {
         check_start(sandbox, name)?;
     }
+    if verb.files {
+        check_files(sandbox)?;
+    }
     check_temporary(sandbox)?;
     verb.import.map_or(Ok(()), |import| check_base(sandbox, import))
 }
@@ -49,7 +52,12 @@ fn check_message(outcome: &Outcome, fault: Fault) -> Result<(), String> {
         return Err(format!("it panicked\n{outcome}"));
     }
     match fault {
-        Fault::Error(errno) if !outcome.status.success() && !names(said, errno) => {
+        // What `fsck` cannot read is a finding, which it prints.
+        Fault::Error(errno)
+            if !outcome.status.success()
+                && !names(said, errno)
+                && !names(&outcome.stdout, errno) =>
+        {
             Err(format!("it failed and does not say why\n{outcome}"))
         }
         _ => Ok(()),
@@ -80,6 +88,18 @@ fn check_start(sandbox: &Sandbox, name: &str) -> Result<(), String> {
         let started = sandbox.holm(&["start", name]);
         if !started.status.success() && is_off() {
             return Err(format!("the guest does not start\n{started}"));
+        }
+    }
+    Ok(())
+}
+
+/// The guest has its files, whether they are its own or objects by now.
+fn check_files(sandbox: &Sandbox) -> Result<(), String> {
+    for name in FILES {
+        let read = sandbox.holm(&["exec", "box", "cat", &format!("/{name}")]);
+        if read.stdout != content() {
+            let (bytes, said) = (read.stdout.len(), &read.stderr);
+            return Err(format!("/{name} has {bytes} bytes of something else: {said}"));
         }
     }
     Ok(())

@@ -30,12 +30,21 @@ pub struct Verb<'a> {
     pub two: bool,
     /// The base `other` is imported by this command.
     pub import: Option<&'a [&'a str]>,
+    /// The layer of the guest `box` has two equal files, [`FILES`].
+    pub files: bool,
+}
+
+/// The equal files, and the content that they must always have.
+pub const FILES: [&str; 2] = ["one", "two"];
+pub fn content() -> String {
+    "what two files have in common\n".repeat(1000)
 }
 
 impl<'a> Verb<'a> {
     pub fn new(args: &'a [&'a str], guest: Guest) -> Self {
         let (traced, settings) = (Traced::Holm, &[][..]);
-        Self { traced, args, guest, runs_on: false, settings, two: false, import: None }
+        let (runs_on, two, files) = (false, false, false);
+        Self { traced, args, guest, runs_on, settings, two, import: None, files }
     }
 
     /// A running guest must run on.
@@ -67,6 +76,10 @@ impl<'a> Verb<'a> {
         }
         let (head, tail) = (["create", "box", "--base", "busybox"], ["--", "sleep", "100000"]);
         sandbox.holm(&[&head, self.settings, &tail].concat()).ok();
+        let upper = sandbox.root().join("guests/box/disk/upper");
+        for name in FILES.iter().filter(|_| self.files) {
+            std::fs::write(upper.join(name), content()).expect("a file in the layer");
+        }
         if self.two {
             sandbox.holm(&["create", "other", "--base", "busybox", "--", "sleep", "100000"]).ok();
         }
@@ -83,6 +96,10 @@ impl<'a> Verb<'a> {
 fn tidy(sandbox: &Sandbox) {
     for name in ["box", "other"] {
         sandbox.holm(&["rm", "--force", name]);
+    }
+    // Nothing has the objects of a unification any more.
+    if sandbox.root().join("objects/.gc").exists() {
+        sandbox.holm(&["gc"]);
     }
     if sandbox.root().join("bases/other").exists() {
         sandbox.holm(&["base", "rm", "other"]);

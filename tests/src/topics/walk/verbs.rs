@@ -14,9 +14,12 @@ const VM: (&[Lane], &str) = (&[Lane::Vm], "each fault takes many seconds there")
 pub const TESTS: &[Test] = &[
     test!(base_remove).slow_in(VM.0, VM.1),
     test!(create).bases(&["busybox"]),
+    test!(df).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(exec).bases(&["busybox"]),
     test!(exec_child).bases(&["busybox"]),
     test!(freeze).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(fsck).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(gc).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(import),
     test!(importer),
     test!(kill).bases(&["busybox"]),
@@ -48,12 +51,15 @@ pub const TESTS: &[Test] = &[
     test!(start_launcher).bases(&["busybox"]),
     test!(stop).bases(&["busybox"]),
     test!(thaw).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(unify),
+    test!(unify_switch),
     test!(unset_running).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(unset_stopped).bases(&["busybox"]).slow_in(VM.0, VM.1),
 ];
 
 const CREATE: &[&str] = &["create", "box", "--base", "busybox", "--", "sleep", "100000"];
 const LAUNCH: &[&str] = &["launch", "box", "--base", "busybox", "--", "sleep", "100000"];
+const UNIFY: &[&str] = &["unify", "box", "--min-age", "0"];
 const RUN: &[&str] = &["run", "--name", "box", "--base", "busybox", "--", "true"];
 const KEEP: &[&str] = &["run", "--keep", "--name", "box", "--base", "busybox", "--", "true"];
 
@@ -68,6 +74,10 @@ fn create(sandbox: &mut Sandbox) {
     walk(sandbox, &Verb::new(CREATE, Guest::Absent));
 }
 
+fn df(sandbox: &mut Sandbox) {
+    walk(sandbox, &Verb::harmless(&["df"]));
+}
+
 fn exec(sandbox: &mut Sandbox) {
     walk(sandbox, &Verb::harmless(&["exec", "box", "true"]));
 }
@@ -78,6 +88,14 @@ fn exec_child(sandbox: &mut Sandbox) {
 
 fn freeze(sandbox: &mut Sandbox) {
     walk(sandbox, &Verb::harmless(&["freeze", "box"]));
+}
+
+fn fsck(sandbox: &mut Sandbox) {
+    walk(sandbox, &Verb::harmless(&["fsck"]));
+}
+
+fn gc(sandbox: &mut Sandbox) {
+    walk(sandbox, &Verb::harmless(&["gc"]));
 }
 
 fn import(sandbox: &mut Sandbox) {
@@ -210,6 +228,15 @@ fn thaw(sandbox: &mut Sandbox) {
     walk(sandbox, &Verb { guest: Guest::Frozen, ..Verb::harmless(&["thaw", "box"]) });
 }
 
+fn unify(sandbox: &mut Sandbox) {
+    walk_unify(sandbox, &Verb::new(UNIFY, Guest::Stopped));
+}
+
+/// The last holm-import of the command, which gives the guest its new layer.
+fn unify_switch(sandbox: &mut Sandbox) {
+    walk_unify(sandbox, &Verb::new(UNIFY, Guest::Stopped).of(Traced::Importer));
+}
+
 fn unset_running(sandbox: &mut Sandbox) {
     let settings = &["--memory", "64M"];
     walk(sandbox, &Verb { settings, ..Verb::harmless(&["unset", "box", "memory.limit"]) });
@@ -229,6 +256,15 @@ fn walk_import(sandbox: &mut Sandbox, verb: for<'a> fn(&'a [&'a str]) -> Verb<'a
         std::fs::hard_link(dir.join("etc/hostname"), dir.join("etc/same")).expect("a link");
     });
     walk(sandbox, &verb(&["base", "import", "other", &source]));
+}
+
+/// Walks over a verb that makes objects, in a store of its own.
+fn walk_unify(sandbox: &mut Sandbox, verb: &Verb) {
+    let source = system(sandbox, |dir| {
+        std::os::unix::fs::symlink("busybox", dir.join("bin/cat")).expect("a link");
+    });
+    sandbox.holm(&["base", "import", "busybox", &source]).ok();
+    walk(sandbox, &Verb { files: true, ..*verb });
 }
 
 /// Walks over a verb whose guest publishes ports.

@@ -1,0 +1,47 @@
+//! Reading many files on several CPUs.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::objects::PIECE;
+
+/// Calls `work` with each item and a buffer, on as many threads as there are CPUs. The results are
+/// in the order of the items.
+pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut [u8]) -> R + Sync) -> Vec<R> {
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::with_capacity(items.len()));
+    let worker = || {
+        let mut buffer = vec![0; PIECE];
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(at) else { break };
+            let result = work(item, &mut buffer);
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..workers {
+            scope.spawn(worker);
+        }
+        worker();
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn results_are_in_order() {
+        let items: Vec<u64> = (0..1000).collect();
+        let doubled = super::map(&items, |item, buffer| {
+            assert!(!buffer.is_empty());
+            item * 2
+        });
+        assert!(doubled.iter().zip(&items).all(|(double, item)| *double == item * 2));
+        assert_eq!(super::map(&[], |item: &u64, _| *item), Vec::<u64>::new());
+    }
+}

@@ -1,0 +1,60 @@
+//! Checking guests against their bases, and the store.
+
+use rustix::fs::FileType;
+
+use super::error::Result;
+use super::handle::Guest;
+use crate::disk::Layer;
+use crate::failed::in_one_line;
+use crate::pool::{Name, Pool};
+use crate::store::{self, Fsck, FsckOptions, Problem, Progress, Subject};
+
+/// Checks everything that a Holm root has on the disk. Calls `progress` a few times a second.
+pub fn fsck(
+    pool: &Pool,
+    options: &FsckOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Fsck> {
+    let mut fsck = store::fsck(pool, options, progress)?;
+    for name in pool.guests()? {
+        if let Some((reason, remedy)) = look_at(&Guest::new(pool, &name)) {
+            fsck.problems.push(Problem {
+                subject: Subject::Guest(name.to_string()),
+                reason,
+                users: Vec::new(),
+                repaired: false,
+                remedy,
+            });
+        }
+    }
+    Ok(fsck)
+}
+
+/// What is wrong with a guest, and what to do.
+fn look_at(guest: &Guest<'_>) -> Option<(String, String)> {
+    let name = guest.name();
+    let config = match guest.config() {
+        Ok((_, config)) => config,
+        // Removed since the directory was read.
+        Err(_) if !guest.dir().exists() => return None,
+        Err(error) => return Some((in_one_line(&error), format!("holm edit {name}"))),
+    };
+    let base = match Name::new(&config.base).map(|base| store::load(guest.pool(), &base)) {
+        Ok(Ok(base)) => base,
+        Ok(Err(error)) => {
+            let remedy = format!("import its base, or holm set {name} base=OTHER");
+            return Some((in_one_line(&error), remedy));
+        }
+        Err(error) => return Some((error.to_string(), format!("holm edit {name}"))),
+    };
+    if let Err(error) = Layer::on_disk(guest.pool(), name).image(&base.identity()) {
+        return Some((in_one_line(&error), format!("holm set {name} base=OTHER")));
+    }
+    let disk = guest.dir().join("disk");
+    let missing = ["upper", "work"].into_iter().find(|part| {
+        let found = rustix::fs::lstat(disk.join(part));
+        !found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+    })?;
+    let reason = format!("its private layer has no directory {missing}");
+    Some((reason, format!("restore {} from a backup", disk.display())))
+}
