@@ -70,6 +70,38 @@ impl Names {
         context: &Context,
         work: impl Fn(&Pool, &str) -> Result<(String, String), Failure>,
     ) -> Outcome {
+        self.run(context, &work, |pool, names, answers| {
+            guest::in_parallel(
+                names,
+                |name| Answer::new(context, name, work(pool, name)),
+                |name, answer| answers.add(name, answer),
+            )
+        })
+    }
+
+    /// The same for work that starts guests; see [`guest::start_in_parallel`].
+    pub fn start_each(
+        self,
+        context: &Context,
+        work: impl Fn(&Pool, &str) -> Result<(String, String), Failure>,
+        settle: impl Fn(&Pool, &str),
+    ) -> Outcome {
+        self.run(context, &work, |pool, names, answers| {
+            guest::start_in_parallel(
+                names,
+                |name| Answer::new(context, name, work(pool, name)),
+                |name| settle(pool, name),
+                |name, answer| answers.add(name, answer),
+            )
+        })
+    }
+
+    fn run(
+        self,
+        context: &Context,
+        work: impl Fn(&Pool, &str) -> Result<(String, String), Failure>,
+        all: impl FnOnce(&Pool, &[String], &mut Answers<'_>) -> guest::Result<()>,
+    ) -> Outcome {
         let pool = if self.look { context.look_if_any() } else { context.pool_if_any() };
         let Some(pool) = pool? else {
             if self.all {
@@ -84,11 +116,7 @@ impl Names {
             return Ok(0);
         }
         let mut answers = Answers::new(context);
-        guest::in_parallel(
-            &self.list(&pool)?,
-            |name| Answer::new(context, name, work(&pool, name)),
-            |name, answer| answers.add(name, answer),
-        )?;
+        all(&pool, &self.list(&pool)?, &mut answers)?;
         Ok(answers.finish())
     }
 }

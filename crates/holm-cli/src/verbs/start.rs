@@ -1,5 +1,7 @@
 //! `holm start`.
 
+use std::time::Duration;
+
 use clap::{ArgGroup, Args};
 use holm::guest::{self, Guest};
 use holm::pool::{Name, Pool};
@@ -14,7 +16,9 @@ pub const VERB: Verb =
     Verb::new::<Start>(Group::Guests, "start", "Start guests").aliases(&["boot"]).examples(
         "holm start web\nholm start web db cache     # all at once\n\
          holm start --wait web          # until it is up\nholm start --all\n\
-         holm start --autostart         # what the host does when it boots",
+         holm start --autostart         # what the host does when it boots\n\n\
+         Of several guests, each is started as soon as the host can bear it: while it is short of CPU\n\
+         time, memory or disk, one more only when another has booted.",
     );
 
 /// Arguments.
@@ -48,13 +52,28 @@ impl Run for Start {
                     let started = started.and_then(|name| start(&pool, &name, &self.ready, false));
                     Answer::new(context, name, started)
                 },
+                |name| settle(&pool, name),
                 |name, answer| answers.add(name, answer),
             )?;
             return Ok(answers.finish());
         }
         let all = self.all;
-        Names::new(self.names, all)
-            .each(context, |pool, name| start(pool, &Name::new(name)?, &self.ready, all))
+        Names::new(self.names, all).start_each(
+            context,
+            |pool, name| start(pool, &Name::new(name)?, &self.ready, all),
+            settle,
+        )
+    }
+}
+
+/// How long other starts may wait for one guest that does not become ready.
+const SETTLE: Duration = Duration::from_secs(10);
+
+/// Waits until a guest that was started is ready, which is when its boot is over. Whatever else
+/// comes of it, others are waiting.
+fn settle(pool: &Pool, name: &str) {
+    if let Ok(name) = Name::new(name) {
+        let _ = guest::wait_ready(&Guest::new(pool, &name), SETTLE);
     }
 }
 

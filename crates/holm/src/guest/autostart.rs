@@ -5,17 +5,18 @@ use serde::de::DeserializeOwned;
 
 use super::error::Result;
 use super::handle::Guest;
-use super::parallel::in_parallel;
+use super::parallel::start_in_parallel;
 use super::status::list;
 use crate::cgroup::Figures;
 use crate::pool::Pool;
 
 /// Starts the guests that have the key `autostart` and do not run: lower numbers first, equal ones
-/// in parallel. `start` starts one, and its result is passed to `report`. If one fails to start,
-/// the others are started nevertheless.
+/// in parallel. `start` starts one, `settle` waits until it is less busy, and its result is passed
+/// to `report`. If one fails to start, the others are started nevertheless.
 pub fn autostart<T: Serialize + DeserializeOwned>(
     pool: &Pool,
     start: impl Fn(&str) -> T,
+    settle: impl Fn(&str),
     mut report: impl FnMut(&str, Result<T>),
 ) -> Result<()> {
     let mut order: BTreeMap<u32, Vec<String>> = BTreeMap::new();
@@ -30,5 +31,5 @@ pub fn autostart<T: Serialize + DeserializeOwned>(
             Err(error) => report(name, Err(error)),
         }
     }
-    order.values().try_for_each(|names| in_parallel(names, &start, &mut report))
+    order.values().try_for_each(|names| start_in_parallel(names, &start, &settle, &mut report))
 }

@@ -1,6 +1,7 @@
 //! Checking guests against their bases, and the store.
 
-use rustix::fs::FileType;
+use std::fs;
+use std::io;
 
 use super::error::Result;
 use super::handle::Guest;
@@ -51,10 +52,15 @@ fn look_at(guest: &Guest<'_>) -> Option<(String, String)> {
         return Some((in_one_line(&error), format!("holm set {name} base=OTHER")));
     }
     let disk = guest.dir().join("disk");
-    let missing = ["upper", "work"].into_iter().find(|part| {
-        let found = rustix::fs::lstat(disk.join(part));
-        !found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
-    })?;
-    let reason = format!("its private layer has no directory {missing}");
-    Some((reason, format!("restore {} from a backup", disk.display())))
+    let remedy = format!("restore {} from a backup", disk.display());
+    for part in ["upper", "work"] {
+        match fs::symlink_metadata(disk.join(part)) {
+            Ok(found) if found.is_dir() => {}
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Some((format!("its private layer cannot be looked at: {error}"), remedy));
+            }
+            _ => return Some((format!("its private layer has no directory {part}"), remedy)),
+        }
+    }
+    None
 }

@@ -6,11 +6,11 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use super::clean::clean;
 use super::damage;
 use super::error::Error;
 use super::meta::{self, BaseMeta};
 use super::objects;
-use super::staging::clean;
 use crate::config::nearest;
 use crate::failed::{in_one_line, is_directory, is_there};
 use crate::pool::{Name, Pool};

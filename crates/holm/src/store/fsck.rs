@@ -17,10 +17,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::base::{damaged, load};
+use super::clean::clean;
 use super::error::Error;
 use super::import::Progress;
 use super::source::Source;
-use super::staging::clean;
 use super::{directory, gc, objects, program};
 use crate::failed::{in_one_line, is_there, unless_gone};
 use crate::pool::{Name, Pool};

@@ -19,7 +19,7 @@ use crate::pool::Pool;
 use crate::step;
 
 /// Marks a collection as due.
-const DUE: &str = ".gc";
+pub(super) const DUE: &str = ".gc";
 /// Marks a collection as running, or as killed while it ran.
 const RUNNING: &str = ".gc-running";
 
@@ -52,18 +52,6 @@ pub struct Collected {
     pub objects: u64,
     /// What they took on the disk, in bytes.
     pub bytes: u64,
-}
-
-/// Collects unused objects now. `None` if that has to wait for an import or a unification.
-pub fn gc(pool: &Pool) -> Result<Option<Collected>, Error> {
-    let dir = pool.objects_dir();
-    if is_link(&dir)? {
-        return Ok(Some(Collected::default()));
-    }
-    request(pool)?;
-    let collected = collect(pool)?;
-    let is_due = is_there(&dir.join(DUE))?;
-    Ok(if is_due { None } else { Some(collected) })
 }
 
 /// Collects unused objects, if that was requested and no import is running.

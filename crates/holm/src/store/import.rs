@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, load};
+use super::clean::clean;
 use super::error::Error;
 use super::source::Source;
-use super::staging::clean;
 use super::{directory, gc, program};
 use crate::failed::is_there;
 use crate::pool::{Name, Pool};

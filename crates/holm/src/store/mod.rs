@@ -19,6 +19,7 @@
 //! renamed.
 
 mod base;
+mod clean;
 mod damage;
 mod df;
 mod directory;
@@ -37,10 +38,11 @@ mod unify;
 mod users;
 
 pub use base::{Base, damaged, list, load};
+pub use clean::gc;
 pub use df::{BaseUsage, GuestUsage, Usage, df};
 pub use error::Error;
 pub use fsck::{Damage, Fsck, FsckOptions, Looked, Problem, Subject, fsck};
-pub use gc::{Collected, gc, request};
+pub use gc::{Collected, request};
 pub use import::{ImportOptions, Phase, Progress, Remarks, import};
 pub use meta::BaseMeta;
 pub use objects::Object;

@@ -3,8 +3,9 @@
 use std::io;
 
 use super::base::load;
+use super::clean::clean;
 use super::error::Error;
-use super::staging::{clean, retire};
+use super::staging::retire;
 use super::users::{guests_configured_with, guests_running_on};
 use super::{directory, gc};
 use crate::Failed;

@@ -1,5 +1,4 @@
-//! Staging directories, `bases/.new-PID-N`, in which imports build bases; and cleaning up after
-//! imports and removals that were killed.
+//! Staging directories, `bases/.new-PID-N`, in which imports build bases.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,14 +6,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, RenameFlags, mkdirat, renameat_with};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
+use super::directory;
 use super::error::Error;
-use super::{directory, gc};
 use crate::pool::{Name, Pool, remove_tree};
 
 /// Prefix of a base that is being imported.
-const NEW: &str = ".new-";
+pub(super) const NEW: &str = ".new-";
 /// Prefix of a base that is being removed.
-const OLD: &str = ".old-";
+pub(super) const OLD: &str = ".old-";
 
 /// A staging directory. It is removed with its contents when this is dropped. If the process is
 /// killed, the next command on bases finds it unlocked and removes it.
@@ -77,32 +76,6 @@ impl Drop for Staging {
             let _ = remove_tree(&self.dir);
         }
     }
-}
-
-/// Removes what killed imports and removals have left. Every command on bases calls it first, so it
-/// is cheap if there is nothing to do.
-pub(super) fn clean(pool: &Pool) -> Result<(), Error> {
-    let bases = directory::bases(pool);
-    let all = directory::lock_all(pool)?;
-    let mut found = false;
-    for entry in fs::read_dir(&bases).map_err(Error::io("read", &bases))? {
-        let entry = entry.map_err(Error::io("read", &bases))?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if !name.starts_with(NEW) && !name.starts_with(OLD) {
-            continue;
-        }
-        if directory::lock(&entry.path()).is_ok() {
-            found = true;
-            remove_tree(&entry.path())?;
-        }
-    }
-    drop(all);
-    if found {
-        gc::request(pool)?;
-    }
-    gc::collect(pool)?;
-    Ok(())
 }
 
 /// Renames the directory of a base that is being removed, so that it is no longer a base. The

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::clean::clean;
 use super::error::Error;
 use super::import::Progress;
-use super::staging::clean;
 use super::{Base, directory, gc, program};
 use crate::pool::{Name, Pool};
 

@@ -1,13 +1,15 @@
 //! One command, several guests.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::command::Outcome;
 use crate::guest::{idle, launch_idle};
 use crate::sandbox::Sandbox;
+use crate::source::{fake_systemd, system};
 use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
@@ -16,6 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(json_is_an_array_for_several).bases(&["busybox"]),
     test!(status_answers_for_each).bases(&["busybox"]),
     test!(none_is_removed_if_one_runs).bases(&["busybox"]),
+    test!(few_boot_at_once_under_pressure),
 ];
 
 const CREATE: [&str; 9] =
@@ -144,4 +147,52 @@ fn none_is_removed_if_one_runs(sandbox: &mut Sandbox) {
     sandbox.holm(&["status", "one"]).ok();
     sandbox.holm(&["set", "two", "protect=false"]).ok();
     sandbox.holm(&["rm", "--all"]).ok();
+}
+
+/// Processes that compute for a while; killed when this is dropped.
+struct Load(Vec<Child>);
+
+impl Load {
+    fn new(count: usize) -> Self {
+        let mut busy = Command::new("timeout");
+        busy.args(["20", "sh", "-c", "while :; do :; done"]);
+        Self((0..count).map(|_| busy.spawn().expect("the host has timeout")).collect())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // It passes the signal on to the shell.
+            let pid = rustix::process::Pid::from_child(child);
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Their inits never say that they are ready.
+fn few_boot_at_once_under_pressure(sandbox: &mut Sandbox) {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let source = system(sandbox, |dir| fake_systemd(dir, "#!/bin/sh\nexec sleep 100000\n"));
+    sandbox.holm(&["base", "import", "odd", &source]).ok();
+    for number in 0..2 * cpus + 4 {
+        let name = format!("box{number}");
+        sandbox.holm(&["create", &name, "--base", "odd", "--net", "none"]).ok();
+    }
+    let running = || {
+        let listed = sandbox.holm(&["ls", "--json"]).ok().json();
+        let all = listed.as_array().expect("an array");
+        all.iter().filter(|guest| guest["state"] != "stopped").count()
+    };
+    let load = Load::new(4 * cpus);
+    let mut command = sandbox.command();
+    let mut start = command.args(["start", "--all"]).spawn().expect("our own program");
+    sandbox.wait_for("the first guests", || (running() >= 2 * cpus).then_some(()));
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(running(), 2 * cpus, "one more only when one is ready");
+    start.kill().expect("it runs");
+    start.wait().expect("our own child");
+    drop(load);
+    sandbox.holm(&["rm", "--force", "--all"]).ok();
 }

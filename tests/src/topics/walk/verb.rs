@@ -93,12 +93,12 @@ impl<'a> Verb<'a> {
 }
 
 /// Removes whatever guest there is, and the imported base.
-fn tidy(sandbox: &Sandbox) {
+fn tidy(sandbox: &Sandbox, verb: &Verb) {
     for name in ["box", "other"] {
         sandbox.holm(&["rm", "--force", name]);
     }
-    // Nothing has the objects of a unification any more.
-    if sandbox.root().join("objects/.gc").exists() {
+    if verb.files {
+        // Nothing has the objects of a unification any more.
         sandbox.holm(&["gc"]);
     }
     if sandbox.root().join("bases/other").exists() {
@@ -119,13 +119,13 @@ pub fn walk(sandbox: &mut Sandbox, verb: &Verb) {
         Some(import) => drop(sandbox.holm(import).ok()),
         None => verb.make(sandbox, Guest::Running),
     }
-    tidy(sandbox);
+    tidy(sandbox, verb);
     settled(sandbox);
     let before = left(sandbox);
     verb.prepare(sandbox);
     let (outcome, calls) = record(sandbox, verb.traced, verb.args);
     outcome.ok();
-    tidy(sandbox);
+    tidy(sandbox, verb);
     let faults = faults(&calls);
     let step = if sandbox.options.slow { 1 } else { faults.len().div_ceil(SAMPLES) };
     // Other samples each time, so that many runs see what one misses.
@@ -142,7 +142,7 @@ pub fn walk(sandbox: &mut Sandbox, verb: &Verb) {
         }));
         let panicked = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
             Ok(said) => {
-                tidy(sandbox);
+                tidy(sandbox, verb);
                 Err(*said)
             }
             Err(panic) => resume_unwind(panic),
@@ -186,7 +186,7 @@ fn try_fault(
     let (outcome, hit) = run_with(sandbox, verb.traced, call, fault, verb.args);
     *made += usize::from(hit);
     let checked = check(sandbox, verb, fault, &outcome, ran_before);
-    tidy(sandbox);
+    tidy(sandbox, verb);
     let mut now = Vec::new();
     let clean = sandbox.poll_until_limit(|| {
         sandbox.holm(&["ls"]).ok();
