@@ -1,10 +1,11 @@
 //! Unification of guests' private layers.
 
+mod links;
 mod property;
 mod verb;
 
 use crate::test::Test;
 
 pub fn tests() -> Vec<Test> {
-    [verb::TESTS, property::TESTS].concat()
+    [verb::TESTS, links::TESTS, property::TESTS].concat()
 }
