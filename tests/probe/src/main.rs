@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod caps;
+mod copy_up;
 mod dev;
 mod escape;
 mod fds;
@@ -47,6 +48,7 @@ usage: holm-probe WHAT [ARG...]
   mutate SEED COUNT [--no-links] DIR...
                       make random changes, the same in each directory; says where one had another result
   compare DIR DIR     the trees are equal: contents, metadata, hard links
+  copy-up DIR         what sees that the first write to a file copies it
   links-make DIR      make files to change in each way
   links-change DIR    change each in its way, and look at it
   links-attributes    which of them change attributes only
@@ -75,6 +77,9 @@ fn main() -> ExitCode {
         ["forks-one"] => std::thread::sleep(limits::FORKED_SLEEP),
         ["cpu", seconds] => limits::cpu(number(seconds)),
         ["linger", socket] => linger::send(socket),
+        ["copy-up", dir] => copy_up::check(&mut report, dir),
+        ["hold-lease", file] => return ended(copy_up::hold_lease(file).is_ok()),
+        ["try-lock", how, file] => return ended(copy_up::try_lock(how, file).unwrap_or(true)),
         ["links-make", dir] => return ended(links::make(dir).is_ok()),
         ["links-change", dir] => links::make_changes(&mut report, dir),
         ["links-attributes"] => links::attributes(),

@@ -12,6 +12,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags, lsetxattr, utimensat};
 
 use crate::report::Report;
+use crate::tree::CAPABILITY;
 use change::{CHANGES, Seen};
 
 /// Of each file.
@@ -28,6 +29,7 @@ pub fn make(dir: &str) -> io::Result<()> {
         fs::write(&path, body(dir, change.name))?;
         fs::set_permissions(&path, PermissionsExt::from_mode(0o644))?;
         lsetxattr(&path, "user.shared", b"yes", XattrFlags::empty())?;
+        lsetxattr(&path, "security.capability", &CAPABILITY, XattrFlags::empty())?;
         set_time(&path, TIME)?;
     }
     set_time(dir, TIME)

@@ -13,7 +13,8 @@ use crate::sandbox::Sandbox;
 use crate::source::system;
 use crate::test::{Test, test};
 
-pub const TESTS: &[Test] = &[test!(who_changes_a_shared_file_gets_its_own)];
+pub const TESTS: &[Test] =
+    &[test!(who_changes_a_shared_file_gets_its_own), test!(what_sees_that_a_file_is_copied)];
 
 /// The files of the base, and those that the guests have made and that were unified.
 const SHARED: [&str; 2] = ["base", "own"];
@@ -101,7 +102,24 @@ fn who_changes_a_shared_file_gets_its_own(sandbox: &mut Sandbox) {
     // A guest that reads them for the first time now, too.
     sandbox.holm(&["restart", "other"]).ok();
     compare(sandbox, "other");
+    capabilities_stay(sandbox);
     sandbox.holm(&["rm", "--force", "changer", "other"]).ok();
+}
+
+/// A unification writes the body of a file that only its metadata were copied of, if it has several
+/// names. The kernel takes the capabilities of a file that is written to.
+fn capabilities_stay(sandbox: &Sandbox) {
+    sandbox.holm(&["stop", "changer", "other"]).ok();
+    thread::sleep(Duration::from_millis(150));
+    sandbox.holm(&["unify", "--all", "--min-age", "0"]).ok();
+    for shared in SHARED {
+        let file = sandbox.root().join("guests/changer/disk/upper/t").join(shared).join("link");
+        let found = std::fs::symlink_metadata(&file).expect("a file with two names stays");
+        assert!(found.nlink() == 2 && found.blocks() > 64, "{found:?}");
+        let mut value = [0; 24];
+        let length = rustix::fs::lgetxattr(&file, "security.capability", &mut value[..]);
+        assert!(length.is_ok_and(|length| length >= 20), "{}: {length:?}", file.display());
+    }
 }
 
 /// The upper file of one whose attributes have changed has no data: at most a block for attributes.
@@ -119,4 +137,24 @@ fn attributes_copy_no_data(sandbox: &Sandbox, models: &Models) {
         }
         assert!(kib("append") > 64, "{shared}/append: {} KiB", kib("append"));
     }
+}
+
+/// The figures of docs/guests.md about files of the base.
+fn what_sees_that_a_file_is_copied(sandbox: &mut Sandbox) {
+    const FILES: [&str; 8] =
+        ["watched", "locked", "leased", "link-a", "numbered", "mapped", "acl", "followed"];
+    let source = system(sandbox, |dir| {
+        let dir = dir.join("t");
+        std::fs::create_dir(&dir).expect("a directory");
+        for name in FILES {
+            std::fs::write(dir.join(name), name.repeat(2000)).expect("a file");
+        }
+        std::fs::hard_link(dir.join("link-a"), dir.join("link-b")).expect("a link");
+    });
+    sandbox.holm(&["base", "import", "files", &source]).ok();
+    let mount = format!("mounts+={}:/probe:ro", sandbox.probe_directory().display());
+    let head = ["launch", "g", "--base", "files", "--net", "none", "--set", &mount];
+    sandbox.holm(&[&head[..], &["--", "sleep", "100000"]].concat()).ok();
+    exec(sandbox, "g", "/probe/holm-probe copy-up /t").ok();
+    sandbox.holm(&["rm", "--force", "g"]).ok();
 }
