@@ -33,6 +33,8 @@ pub mod command_line;
 #[cfg(feature = "std")]
 pub mod exec;
 #[cfg(feature = "std")]
+pub mod file;
+#[cfg(feature = "std")]
 pub mod in_place;
 #[cfg(feature = "std")]
 pub mod interrupt;

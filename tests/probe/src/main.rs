@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod caps;
+mod copy_up;
 mod dev;
 mod escape;
 mod fds;
@@ -12,6 +13,7 @@ mod fuse;
 mod kernel;
 mod limits;
 mod linger;
+mod links;
 mod locks;
 mod mounts;
 mod netlink;
@@ -46,6 +48,12 @@ usage: holm-probe WHAT [ARG...]
   mutate SEED COUNT [--no-links] DIR...
                       make random changes, the same in each directory; says where one had another result
   compare DIR DIR     the trees are equal: contents, metadata, hard links
+  copy-up DIR         what sees that the first write to a file copies it
+  links-make DIR      make files to change in each way
+  links-change DIR    change each in its way, and look at it
+  links-attributes    which of them change attributes only
+  hold-page FILE [--write]
+                      map its first page, print process id, address and first byte, keep it until its input ends
   fuse                serve an empty directory on standard input, a /dev/fuse that is mounted";
 
 fn main() -> ExitCode {
@@ -69,6 +77,15 @@ fn main() -> ExitCode {
         ["forks-one"] => std::thread::sleep(limits::FORKED_SLEEP),
         ["cpu", seconds] => limits::cpu(number(seconds)),
         ["linger", socket] => linger::send(socket),
+        ["copy-up", dir] => copy_up::check(&mut report, dir),
+        ["hold-lease", file] => return ended(copy_up::hold_lease(file).is_ok()),
+        ["try-lock", how, file] => return ended(copy_up::try_lock(how, file).unwrap_or(true)),
+        ["links-make", dir] => return ended(links::make(dir).is_ok()),
+        ["links-change", dir] => links::make_changes(&mut report, dir),
+        ["links-attributes"] => links::attributes(),
+        ["hold-page", file, write @ ..] => {
+            return ended(links::hold_page(file, write.contains(&"--write")).is_ok());
+        }
         ["fuse"] => fuse::serve(),
         ["inotify", count] => limits::inotify(number(count)),
         ["closed-connection"] => use_up::closed_connection(),

@@ -17,7 +17,11 @@ use composefs::INLINE_CONTENT_MAX_V0;
 use composefs::fsverity::{FsVerityHashValue, Sha256HashValue};
 use composefs::generic_tree::LeafId;
 use composefs::tree::{Inode, Leaf, LeafContent, RegularFile, Stat};
-use rustix::fs::{FileType, Statx, Timespec, Timestamps, readlinkat};
+use rustix::fs::{
+    FileType, Statx, Timespec, Timestamps, XattrFlags, fgetxattr, fremovexattr, fsetxattr,
+    readlinkat,
+};
+use rustix::io::Errno;
 
 use super::digests::Digests;
 use super::plan::PlanDir;
@@ -28,6 +32,10 @@ use crate::tree::Content;
 
 /// The most entries that an image may have, because a tree is held in memory.
 const ENTRIES_MAX: u64 = 3_000_000;
+
+const CAPABILITY: &str = "security.capability";
+/// Where the capabilities of a file are while it is written to. The guest does not see it.
+const SAVED_CAPABILITY: &str = "trusted.overlay.holm.capability";
 
 /// What a merge needs, and what it has made so far.
 pub struct Merge<'a> {
@@ -261,7 +269,8 @@ impl<'a> Merge<'a> {
     }
 
     /// Gives a metacopy its body, as a copy-up does: first the body, then the mark is removed. The
-    /// guest sees the same before and after.
+    /// guest sees the same before and after. The kernel takes the capabilities of a file that is
+    /// written to; the next unification gives them back if this one is killed before it does.
     fn complete(
         &self,
         upper: &UpperDir,
@@ -271,10 +280,12 @@ impl<'a> Merge<'a> {
     ) -> Result<()> {
         let shown = upper.shown_at(name);
         let fail = || Error::io("write the guest's", &shown);
+        let changed = || Error::io("keep the capabilities of the guest's", &shown);
         let Some((read, _)) = upper.regular(name)? else { return Ok(()) };
         // Opened anew for writing: the inode is the one that was looked at.
         let path = PathBuf::from(format!("/proc/self/fd/{}", read.as_raw_fd()));
         let file = File::options().write(true).open(&path).map_err(fail())?;
+        let capability = saved_capability(&file).map_err(changed())?;
         match content {
             LeafContent::Regular(RegularFile::Inline(body)) => {
                 file.write_all_at(body, 0).map_err(fail())?;
@@ -285,6 +296,9 @@ impl<'a> Merge<'a> {
                 std::io::copy(&mut body, &mut &file).map_err(fail())?;
             }
             _ => return Err(Error::refused(&upper.path_of(name), "it has no body")),
+        }
+        if let Some(value) = &capability {
+            fsetxattr(&file, CAPABILITY, value, XattrFlags::empty()).map_err(changed())?;
         }
         let time = |t: rustix::fs::StatxTimestamp| Timespec {
             tv_sec: t.tv_sec,
@@ -297,7 +311,12 @@ impl<'a> Merge<'a> {
         rustix::fs::futimens(&file, &times)
             .map_err(Error::io("set the times of the guest's", &shown))?;
         file.sync_all().map_err(fail())?;
-        rustix::fs::fremovexattr(&file, METACOPY).map_err(Error::io("complete the guest's", &shown))
+        let complete = || Error::io("complete the guest's", &shown);
+        fremovexattr(&file, METACOPY).map_err(complete())?;
+        if capability.is_some() {
+            fremovexattr(&file, SAVED_CAPABILITY).map_err(complete())?;
+        }
+        Ok(())
     }
 
     fn add(
@@ -330,6 +349,20 @@ impl<'a> Merge<'a> {
         }
         Ok(())
     }
+}
+
+/// The capabilities of a file, saved in another attribute while it is written to.
+fn saved_capability(file: &File) -> rustix::io::Result<Option<Vec<u8>>> {
+    // `struct vfs_ns_cap_data` is the longest form.
+    let mut value = [0; 24];
+    let mut read = |name: &str| match fgetxattr(file, name, &mut value[..]) {
+        Ok(length) => Ok(Some(value[..length].to_vec())),
+        Err(Errno::NODATA) => Ok(None),
+        Err(errno) => Err(errno),
+    };
+    let Some(value) = read(CAPABILITY)? else { return read(SAVED_CAPABILITY) };
+    fsetxattr(file, SAVED_CAPABILITY, &value, XattrFlags::empty())?;
+    Ok(Some(value))
 }
 
 fn directory_in<'a>(dir: Option<&'a Dir>, name: &OsStr) -> Option<&'a Dir> {

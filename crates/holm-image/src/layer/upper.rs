@@ -16,6 +16,8 @@ use crate::metadata::{for_each_xattr, open, stat, to_stat};
 use crate::xattrs::{self, Xattrs};
 
 const OVERLAY: &[u8] = b"trusted.overlay.";
+/// Where `merge.rs` saves the capabilities of a file that it writes to.
+const SAVED_CAPABILITY: &[u8] = b"holm.capability";
 /// Marks a file whose body the layers below have.
 pub const METACOPY: &str = "trusted.overlay.metacopy";
 /// Directories that are nested deeper are refused: each takes a descriptor while it is read.
@@ -98,6 +100,7 @@ impl UpperDir {
     /// image can hold them.
     pub fn metadata(&self, name: &CStr, found: &Statx) -> Result<(Option<Stat>, Marks)> {
         let (mut kept, mut marks, mut fits) = (Xattrs::new(), Marks::default(), true);
+        let mut saved = false;
         let path = self.path_of(name);
         for_each_xattr(&path, &self.proc_path(name), |name, value| {
             match name.strip_prefix(OVERLAY) {
@@ -106,10 +109,13 @@ impl UpperDir {
                 Some(b"metacopy") => marks.metacopy = true,
                 // What overlayfs keeps for itself: inode numbers, and whose the directory is.
                 Some(b"origin" | b"impure" | b"nlink" | b"upper" | b"uuid") => {}
+                // Of a metacopy that was being completed; otherwise it has its capabilities.
+                Some(SAVED_CAPABILITY) => saved = true,
                 _ => fits &= xattrs::add(&mut kept, &path, name, value).is_ok(),
             }
             Ok(())
         })?;
+        fits &= !(saved && marks.metacopy);
         Ok((fits.then(|| to_stat(found, kept)), marks))
     }
 

@@ -9,7 +9,8 @@ use super::staging::{NEW, OLD};
 use crate::failed::{is_link, is_there};
 use crate::pool::{Pool, remove_tree};
 
-/// Removes what killed commands have left, and collects unused objects now. `None` if that has to wait for an import or a unification.
+/// Removes what killed commands have left, and collects unused objects now. `None` if that has to
+/// wait for an import or a unification.
 pub fn gc(pool: &Pool) -> Result<Option<Collected>, Error> {
     let dir = pool.objects_dir();
     if is_link(&dir)? {

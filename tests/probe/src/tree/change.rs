@@ -15,9 +15,9 @@ use super::Random;
 const SIZES: [u64; 9] = [0, 1, 64, 65, 4000, 4096, 4097, 20_000, 300_000];
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "name with spaces", "\u{e9}", ".hidden"];
 /// `cap_net_raw+ep`, as setcap writes it.
-const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+pub const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 /// `user::rw-, user:1000:rw-, group::r--, mask::rw-, other::r--`
-const ACL: [u8; 44] = [
+pub const ACL: [u8; 44] = [
     2, 0, 0, 0, //
     1, 0, 6, 0, 0xff, 0xff, 0xff, 0xff, //
     2, 0, 6, 0, 0xe8, 3, 0, 0, //

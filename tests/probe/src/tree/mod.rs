@@ -6,6 +6,7 @@ mod compare;
 
 use std::path::{Path, PathBuf};
 
+pub use change::{ACL, CAPABILITY};
 pub use compare::compare;
 
 use change::Change;
