@@ -6,6 +6,7 @@ mod bases;
 mod cgroup;
 mod completion;
 mod descriptors;
+mod disk;
 mod documents;
 mod guest;
 mod host;
@@ -38,6 +39,7 @@ pub fn all() -> Vec<Test> {
         monitor::tests(),
         accidents::tests(),
         completion::TESTS.to_vec(),
+        disk::tests(),
         unify::tests(),
         documents::TESTS.to_vec(),
         walk::tests(),

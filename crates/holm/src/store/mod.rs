@@ -34,7 +34,7 @@ mod staging;
 mod unify;
 mod users;
 
-pub use base::{Base, damaged, list, load};
+pub use base::{Base, beyond, damaged, list, load};
 pub use df::{BaseUsage, GuestUsage, Usage, df};
 pub use error::Error;
 pub use gc::{Collected, gc, request};
