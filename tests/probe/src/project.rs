@@ -17,7 +17,11 @@ pub fn check(report: &mut Report, paths: &[&str]) {
                 continue;
             }
         };
+        let own = project::get(file.as_fd()).ok();
         for (id, inherit) in [(0, false), (0, true), (7, true)] {
+            if own == Some((id, inherit)) {
+                continue;
+            }
             let what = format!("project id {id} for {path}");
             report.refused(&what, project::set(file.as_fd(), id, inherit));
         }

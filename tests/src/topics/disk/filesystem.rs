@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::process::Command;
 
+use holm_sys::loop_device;
 use holm_sys::project::{self, Usage};
 
 use crate::guest::exec;
@@ -44,6 +46,10 @@ pub fn on(kind: Kind, sandbox: &mut Sandbox, work: impl FnOnce(&Sandbox)) {
     let image = root.with_extension("img");
     File::create(&image).and_then(|file| file.set_len(600 << 20)).expect("a file");
     let (file, at) = (image.to_string_lossy().into_owned(), root.to_string_lossy().into_owned());
+    if kind == Kind::Xfs && !Path::new("/sbin/mkfs.xfs").exists() {
+        std::fs::remove_file(&image).expect("the image goes");
+        skip("mkfs.xfs is not here");
+    }
     kind.make(sandbox, &file);
     let options = if kind.has_quota() { "loop,prjquota" } else { "loop" };
     let mounted = sandbox.run(Command::new("mount").args(["-o", options, &file, &at]));
@@ -107,7 +113,7 @@ pub fn size(sandbox: &Sandbox, name: &str) -> u64 {
 /// Writes a file until there is no room; the mebibytes that it got.
 pub fn fill(sandbox: &Sandbox, name: &str, file: &str) -> u64 {
     let script = format!(
-        "dd if=/dev/zero of={file} bs=64k count=4096 2>/err; cat /err >&2; \
+        "dd if=/dev/zero of={file} bs=64k count=4096; \
          set -- $(ls -l {file}); echo $5"
     );
     let outcome = exec(sandbox, name, &script);
@@ -127,16 +133,16 @@ pub fn usage(path: &Path, id: u32) -> Usage {
     project::usage(file.as_fd(), id).expect("its quota")
 }
 
-/// The loop devices on files below the root.
-pub fn loop_devices(sandbox: &Sandbox) -> Vec<String> {
+/// How many loop devices there are on files of the root's filesystem.
+pub fn loop_devices(sandbox: &Sandbox) -> usize {
+    let filesystem = std::fs::metadata(sandbox.root()).expect("the root").dev();
     let devices = std::fs::read_dir("/sys/block").expect("/sys").flatten();
-    let files = devices
-        .filter_map(|device| std::fs::read_to_string(device.path().join("loop/backing_file")).ok());
-    // As the device sees it: below the mountpoint, or below the filesystem's own root.
-    files
-        .filter(|file| file.contains("disk.img") && !file.contains("deleted"))
-        .filter(|file| {
-            file.starts_with(&*sandbox.root().to_string_lossy()) || file.starts_with("/guests/")
+    let bound = devices.filter(|device| device.path().join("loop/backing_file").exists());
+    bound
+        .filter(|device| {
+            let file = File::open(Path::new("/dev").join(device.file_name()));
+            file.and_then(|file| loop_device::bound_to(file.as_fd()))
+                .is_ok_and(|(device, _)| device == filesystem)
         })
-        .collect()
+        .count()
 }

@@ -1,5 +1,7 @@
 //! What a guest may write is bounded, and nobody else notices.
 
+use holm_sys::project::Usage;
+
 use super::filesystem::{Kind, fails, fill, launch, number, on, quota, size};
 use crate::guest::exec;
 use crate::sandbox::Sandbox;
@@ -44,14 +46,14 @@ fn full(sandbox: &Sandbox, kind: Kind) {
         exec(sandbox, neighbour, "dd if=/dev/zero of=/a bs=1M count=8 && rm /a").ok();
     }
     exec(sandbox, "box", "rm /big; sync").ok();
-    let made = "i=0; while [ $i -lt 1000 ] && : >/tmp/f$i; do i=$((i+1)); done 2>/err; echo $i";
+    let made = "i=0; while [ $i -lt 1000 ] && true >/tmp/f$i; do i=$((i+1)); done 2>/err; echo $i";
     exec(sandbox, "box", "mkdir /tmp").ok();
     let got = number(sandbox, "box", made);
     assert!((200..330).contains(&got), "{got} files");
     exec(
         sandbox,
         "other",
-        "mkdir /tmp; i=0; while [ $i -lt 500 ]; do : >/tmp/f$i; i=$((i+1)); done",
+        "mkdir /tmp; i=0; while [ $i -lt 500 ]; do true >/tmp/f$i; i=$((i+1)); done",
     )
     .ok();
     exec(sandbox, "box", "rm -r /tmp; : >/a").ok();
@@ -61,7 +63,7 @@ fn full(sandbox: &Sandbox, kind: Kind) {
     sandbox.holm(&["kill", "--all"]).ok();
     sandbox.holm(&["rm", "box", "other", "free"]).ok();
     if kind.has_quota() {
-        assert_eq!(quota(sandbox, 1), Default::default(), "nothing is left of it");
+        assert_eq!(quota(sandbox, 1), Usage::default(), "nothing is left of it");
     }
 }
 
@@ -151,7 +153,7 @@ fn limits_come_and_go(sandbox: &Sandbox) {
     sandbox.holm(&["restart", "box"]).ok();
     assert_eq!(quota(sandbox, 1).most_bytes, 0);
     sandbox.holm(&["rm", "--force", "box"]).ok();
-    assert_eq!(quota(sandbox, 1), Default::default(), "nothing is left of it");
+    assert_eq!(quota(sandbox, 1), Usage::default(), "nothing is left of it");
 }
 
 fn unify_and_fill_again_on_ext4(sandbox: &mut Sandbox) {
