@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use holm::pool::{Name, Pool};
-use holm::store::{self, Object, Switched};
+use holm::store::{self, Base, Object, Switched};
 use holm_image::Objects;
 use holm_image::layer::{Digests, Rewrite, Rewritten};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -31,7 +31,7 @@ pub fn switch(pool: &Pool, guest: &Name, base: &Name) -> Result<()> {
         report::line(&Switched::default());
         return Ok(());
     }
-    let written = write(&made, &disk, &new, &base.identity());
+    let written = write(&made, &disk, &new, &base);
     if let Err(error) = written {
         let _ = remove(&new);
         return Err(error);
@@ -45,7 +45,7 @@ pub fn switch(pool: &Pool, guest: &Name, base: &Name) -> Result<()> {
     Ok(())
 }
 
-fn write(made: &Rewritten, disk: &Path, new: &Path, base: &str) -> Result<()> {
+fn write(made: &Rewritten, disk: &Path, new: &Path, base: &Base) -> Result<()> {
     fs::create_dir(new).map_err(Error::io("make the directory", new))?;
     let permissions = fs::metadata(disk).map_err(Error::io("look at", disk))?.permissions();
     fs::set_permissions(new, permissions).map_err(Error::io("set the mode of", new))?;
@@ -53,8 +53,14 @@ fn write(made: &Rewritten, disk: &Path, new: &Path, base: &str) -> Result<()> {
     let line =
         |(path, size): (&String, &u64)| format!("{}\n", Object { path: path.clone(), size: *size });
     let objects: String = made.objects.iter().map(line).collect();
-    let files: [(&str, &[u8]); 3] =
-        [("image", &made.image), ("objects", objects.as_bytes()), ("base", base.as_bytes())];
+    let charged = store::beyond(base, &made.objects)?.to_string();
+    let identity = base.identity();
+    let files: [(&str, &[u8]); 4] = [
+        ("image", &made.image),
+        ("objects", objects.as_bytes()),
+        ("base", identity.as_bytes()),
+        ("charged", charged.as_bytes()),
+    ];
     for (name, data) in files {
         let path = new.join(name);
         fs::write(&path, data).map_err(Error::io("write", &path))?;

@@ -39,11 +39,15 @@ pub mod in_place;
 #[cfg(feature = "std")]
 pub mod interrupt;
 #[cfg(feature = "std")]
+pub mod loop_device;
+#[cfg(feature = "std")]
 pub mod mount;
 #[cfg(feature = "std")]
 pub mod packet;
 #[cfg(feature = "std")]
 pub mod process;
+#[cfg(feature = "std")]
+pub mod project;
 #[cfg(feature = "std")]
 pub mod seccomp;
 #[cfg(feature = "std")]

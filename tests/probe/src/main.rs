@@ -18,6 +18,7 @@ mod locks;
 mod mounts;
 mod netlink;
 mod offsets;
+mod project;
 mod report;
 mod tree;
 mod use_up;
@@ -37,6 +38,7 @@ usage: holm-probe WHAT [ARG...]
   dev [NAME...]       exactly the allowed nodes, and NAME, are in /dev
   ids                 the id maps are a guest's
   net NAME...         exactly these interfaces, and nothing of the host's sockets
+  project PATH...     no other project id for these files, nor limits of one
   escape              what the container escapes of the last years needed
   memory BYTES        touch that much memory; prints how far it came
   forks COUNT         have that many processes at once; prints how many
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         ["dev", extra @ ..] => dev::check(&mut report, extra),
         ["ids"] => kernel::ids(&mut report),
         ["net", names @ ..] => kernel::net(&mut report, names),
+        ["project", paths @ ..] => project::check(&mut report, paths),
         ["escape"] => escape::check(&mut report),
         ["memory", bytes] => limits::memory(number(bytes)),
         ["forks", count] => limits::forks(number(count)),

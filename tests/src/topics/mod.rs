@@ -6,6 +6,7 @@ mod bases;
 mod cgroup;
 mod completion;
 mod descriptors;
+mod disk;
 mod documents;
 mod fsck;
 mod guest;
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Test> {
         monitor::tests(),
         accidents::tests(),
         completion::TESTS.to_vec(),
+        disk::tests(),
         unify::tests(),
         fsck::TESTS.to_vec(),
         documents::TESTS.to_vec(),

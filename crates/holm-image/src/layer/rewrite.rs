@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use composefs::erofs::reader::erofs_to_filesystem;
 use composefs::fsverity::FsVerityHashValue;
 use composefs::tree::{Inode, LeafContent, RegularFile, Stat};
+use holm_sys::project;
 use openssl::sha::{Sha256, sha256};
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
     chmodat, chownat, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, utimensat,
 };
+use rustix::io::Errno;
 
 use super::digests::Digests;
 use super::merge::Merge;
@@ -88,7 +90,9 @@ impl Rewritten {
         let root = File::open(new).map_err(Error::io("open", new))?;
         write_dir(&root, OsStr::new("upper"), &self.plan, Some(&old), &new.join("upper"))?;
         let work = new.join("work");
-        mkdirat(CWD, &work, Mode::RWXU).map_err(Error::io("make the directory", &work))
+        mkdirat(CWD, &work, Mode::RWXU).map_err(Error::io("make the directory", &work))?;
+        let made = File::open(&work).map_err(Error::io("open", &work))?;
+        limit_like(&old, &made).map_err(Error::io("set the project id of", &work))
     }
 
     /// What is known about the files of the new upper directory. Their second names, and the loss
@@ -128,6 +132,9 @@ fn write_dir(
     let fail = || Error::io("make the directory", shown);
     mkdirat(parent, name, Mode::RWXU).map_err(fail())?;
     let dir = open_dir(parent, name).map_err(fail())?;
+    if let Some(old) = old {
+        limit_like(old, &dir).map_err(Error::io("set the project id of", shown))?;
+    }
     for name in &plan.whiteouts {
         mknodat(&dir, name, FileType::CharacterDevice, Mode::empty(), makedev(0, 0))
             .map_err(Error::io("make the whiteout", &shown.join(name)))?;
@@ -170,8 +177,21 @@ fn set_metadata(dir: &File, stat: &Stat, old: Option<&File>, shown: &Path) -> Re
     utimensat(CWD, &here, &times, AtFlags::empty()).map_err(fail())
 }
 
+/// Gives a directory the project id of another, by which the guest's disk is limited. What is made
+/// in it gets that too, and what has another cannot be linked into it.
+fn limit_like(old: &File, new: &File) -> std::io::Result<()> {
+    match project::get(old.as_fd()) {
+        Ok((0, _)) => Ok(()),
+        Ok((id, inherit)) => project::set(new.as_fd(), id, inherit),
+        // This filesystem has no project ids.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTTY) => Ok(()),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::OPNOTSUPP) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 fn open_dir(dir: &File, name: &OsStr) -> rustix::io::Result<File> {
-    let name = CString::new(name.as_bytes()).map_err(|_| rustix::io::Errno::INVAL)?;
+    let name = CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(dir, name.as_c_str(), flags, Mode::empty()).map(File::from)
 }

@@ -24,7 +24,7 @@ pub(super) fn is_group(name: &str) -> bool {
 }
 
 /// Names that other tools use, and the key that Holm has instead.
-const ALIASES: [(&str, &str); 25] = [
+const ALIASES: [(&str, &str); 28] = [
     ("image", "base"),
     ("memory", "memory.limit"),
     ("memory.max", "memory.limit"),
@@ -41,6 +41,9 @@ const ALIASES: [(&str, &str); 25] = [
     ("cpuset", "cpu.set"),
     ("cpu.cpus", "cpu.set"),
     ("pids", "pids.limit"),
+    ("disk", "disk.size"),
+    ("disk.limit", "disk.size"),
+    ("disk.quota", "disk.size"),
     ("ports", "net.publish"),
     ("publish", "net.publish"),
     ("volumes", "mounts"),
@@ -54,9 +57,8 @@ const ALIASES: [(&str, &str); 25] = [
 
 /// Keys, or groups of keys, that are planned, and what Holm cannot do without them
 /// (docs/decisions/0018-planned-keys-are-refused.md).
-const PLANNED: [(&str, &str); 8] = [
+const PLANNED: [(&str, &str); 7] = [
     ("cpu.reserve", "Holm reserves no CPU time yet; cpu.share divides it when it is short"),
-    ("disk", "Holm does not bound a guest's disk yet"),
     ("io", "Holm neither divides nor bounds what guests read and write yet"),
     ("net.ports", "Holm gives no guest a range of ports by itself yet; net.publish takes ranges"),
     ("net.reserve", "Holm does not divide the network's rate yet"),

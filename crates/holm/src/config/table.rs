@@ -3,7 +3,7 @@
 use super::input::{arguments, autostart, choice, choice_name, each, flag, one, service, shown};
 use super::key::Effect::{Live, NextStart};
 use super::key::{Invalid, Key, Kind};
-use super::types::{Arch, Init, NetMode, Restart, Rlimit, Signal};
+use super::types::{Arch, DiskKind, Init, NetMode, Restart, Rlimit, Signal};
 use super::units;
 use super::values;
 
@@ -11,12 +11,14 @@ const INITS: [(&str, Init); 2] = [("system", Init::System), ("minimal", Init::Mi
 const ARCHS: [(&str, Arch); 2] = [("native", Arch::Native), ("i686", Arch::I686)];
 const RESTARTS: [(&str, Restart); 3] =
     [("no", Restart::No), ("on-failure", Restart::OnFailure), ("always", Restart::Always)];
+const DISK_KINDS: [(&str, DiskKind); 2] =
+    [("overlay", DiskKind::Overlay), ("memory", DiskKind::Memory)];
 const MODES: [(&str, NetMode); 3] =
     [("private", NetMode::Private), ("none", NetMode::None), ("host", NetMode::Host)];
 const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
 
 /// All keys, in the order of the documentation.
-pub(super) static KEYS: [Key; 36] = [
+pub(super) static KEYS: [Key; 39] = [
     Key {
         name: "base",
         kind: Kind::Text,
@@ -222,6 +224,33 @@ pub(super) static KEYS: [Key; 36] = [
         help: "processes and threads together",
         set: |c, i| one(i, |t| units::count(t, 1, 1 << 22)).map(|v| c.pids.limit = Some(v)),
         show: |c, _| shown(c.pids.limit, |n| n.to_string()),
+    },
+    Key {
+        name: "disk.kind",
+        kind: Kind::Choice(&["overlay", "memory"]),
+        default: "overlay",
+        effect: NextStart,
+        help: "where its own files are: on the disk, or in memory until it ends",
+        set: |c, i| choice(i, &DISK_KINDS).map(|v| c.disk.kind = v),
+        show: |c, _| choice_name(c.disk.kind, &DISK_KINDS),
+    },
+    Key {
+        name: "disk.size",
+        kind: Kind::Size,
+        default: "none",
+        effect: Live,
+        help: "bytes that its own files may take, at least 16M",
+        set: |c, i| one(i, values::disk_size).map(|v| c.disk.size = Some(v)),
+        show: |c, _| shown(c.disk.size, units::show_size),
+    },
+    Key {
+        name: "disk.inodes",
+        kind: Kind::Count,
+        default: "none",
+        effect: Live,
+        help: "files and directories of its own that it may have, at least 64",
+        set: |c, i| one(i, |t| units::count(t, 64, 1 << 31)).map(|v| c.disk.inodes = Some(v)),
+        show: |c, _| shown(c.disk.inodes, |n| n.to_string()),
     },
     Key {
         name: "net.mode",

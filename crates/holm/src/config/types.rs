@@ -36,6 +36,8 @@ pub struct Config {
     pub memory: Memory,
     /// Limit on processes.
     pub pids: Pids,
+    /// What its private layer is, and how large it may become.
+    pub disk: Disk,
     /// Network.
     pub net: Net,
     /// Host directories and files bound into the guest, in the order of the file.
@@ -156,6 +158,27 @@ impl Default for Memory {
 pub struct Pids {
     /// Processes and threads together.
     pub limit: Option<u64>,
+}
+
+/// What a guest's private layer is, and how large it may become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Disk {
+    /// Where the guest's own files are.
+    pub kind: DiskKind,
+    /// How many bytes its files may take.
+    pub size: Option<u64>,
+    /// How many files and directories it may have.
+    pub inodes: Option<u64>,
+}
+
+/// Where a guest's own files are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DiskKind {
+    /// On the disk, above the base.
+    #[default]
+    Overlay,
+    /// In memory, above the base, and gone when the guest ends.
+    Memory,
 }
 
 /// Network of a guest.

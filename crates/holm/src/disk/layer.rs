@@ -3,9 +3,10 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::Error;
+use super::limit::Limits;
 use crate::Failed;
 use crate::failed::is_there;
-use crate::pool::{self, Name, Pool};
+use crate::pool;
 use crate::rootfs::{UPPER, Upper, WORK};
 
 /// A guest's private layer.
@@ -13,16 +14,13 @@ use crate::rootfs::{UPPER, Upper, WORK};
 pub enum Layer {
     /// In this directory. It outlives the guest's runs.
     Disk(PathBuf),
+    /// In this disk image. It outlives the guest's runs too.
+    Image(PathBuf),
     /// In memory. It is gone when the guest ends.
-    Memory,
+    Memory(Limits),
 }
 
 impl Layer {
-    /// The layer on disk of the guest `name`.
-    pub fn on_disk(pool: &Pool, name: &Name) -> Self {
-        Self::Disk(directory(&pool.guest_dir(name)))
-    }
-
     /// Makes an empty layer in `guest_dir`, the directory of a guest that is being created.
     pub fn create_empty(guest_dir: &Path) -> Result<(), Failed> {
         let disk = directory(guest_dir);
@@ -60,14 +58,15 @@ impl Layer {
 
     /// Whether it outlives the guest's runs.
     pub fn is_persistent(&self) -> bool {
-        matches!(self, Self::Disk(_))
+        !matches!(self, Self::Memory(_))
     }
 
     /// The upper layer of the guest's overlay.
     pub fn upper(&self) -> Upper<'_> {
         match self {
             Self::Disk(disk) => Upper::Disk(disk),
-            Self::Memory => Upper::Memory,
+            Self::Image(image) => Upper::Image(image),
+            Self::Memory(Limits { size, inodes }) => Upper::Memory { size: *size, inodes: *inodes },
         }
     }
 }

@@ -8,6 +8,16 @@
 //!             composefs layout, of which the directory `tree` is the layer below `upper`
 //!   objects   the list of the objects that this image refers to
 //!   base      the base that this image was made for, and when that was imported
+//!   charged   how many bytes of these objects are charged to its limit: those that its base does
+//!             not have
+//! ```
+//!
+//! A layer with limits has two more files beside it, of which the second may be instead of it:
+//!
+//! ```text
+//! guests/NAME/
+//!   limited   "project ID", when its files have this project id, or "image"
+//!   disk.img  an ext4 with `upper` and `work`, where the filesystem has no project quota
 //! ```
 //!
 //! A unification makes these anew beside it, in `guests/NAME/disk.new`, and exchanges the two.
@@ -17,6 +27,9 @@
 
 mod error;
 mod layer;
+pub mod limit;
+mod limited;
 
 pub use error::Error;
 pub use layer::Layer;
+pub use limited::Place;

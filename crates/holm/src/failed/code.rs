@@ -76,6 +76,8 @@ codes! {
     UnifyFailed "unify-failed" "The unification of guests failed.",
     FsckFailed "fsck-failed" "The objects could not be checked.",
     LayerOfOtherBase "layer-of-other-base" "The guest's private layer belongs to another base.",
+    DiskUnusable "disk-unusable" "The disk image of a guest is damaged, in use or not as it must be.",
+    DiskKindFixed "disk-kind-fixed" "The kind of a private layer cannot change any more.",
     InitMissing "init-missing" "The base has no init that Holm knows.",
 
     InitNotExecutable "init-not-executable" "The guest's init cannot be executed.",

@@ -115,7 +115,7 @@ impl<'a> Attempt<'a> {
     pub fn release(&self, assembled: Assembled) -> Result<Running> {
         let running = assembled.release()?;
         let decision = &self.decision;
-        if decision.is_first && decision.layer.is_persistent() {
+        if decision.is_first && !decision.ephemeral {
             mark_started(&decision.guest);
         }
         Ok(running)

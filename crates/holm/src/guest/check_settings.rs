@@ -5,7 +5,10 @@ use std::net::IpAddr;
 use super::error::{Error, Result};
 use super::handle::Guest;
 use super::limits::limits;
+use super::machine_id::NEW;
 use crate::config::{Config, NetMode};
+use crate::disk::Place;
+use crate::failed::is_there;
 use crate::launch;
 use crate::net;
 use crate::pool::Name;
@@ -18,6 +21,10 @@ use crate::security;
 /// device that was unplugged does not keep anybody from changing something else.
 pub(super) fn check_settings(guest: &Guest<'_>, old: &Config, new: &Config) -> Result<()> {
     limits(new).check_host(guest.pool().cgroup()?.layout())?;
+    if old.disk != new.disk {
+        let has_run = guest.has_dir()? && !is_there(&guest.dir().join(NEW))?;
+        Place::new(guest.pool(), guest.name(), 0).check(&old.disk, &new.disk, has_run)?;
+    }
     security::bounding_set(&new.security).map_err(launch::Error::from)?;
     for device in new.devices.iter().filter(|device| !old.devices.contains(device)) {
         rootfs::check_device(device).map_err(launch::Error::from)?;

@@ -43,7 +43,12 @@ pub fn create(guest: &Guest<'_>, text: &str) -> Result<()> {
     }
     let locked = guest.lock()?;
     let synced = guest.sync_entry();
-    if let Err(error) = synced.and_then(|()| locked.ids(config.security.nesting)) {
+    let limited = || {
+        let ids = locked.ids(config.security.nesting)?;
+        locked.place(ids).ready(&config.disk)?;
+        Ok(())
+    };
+    if let Err(error) = synced.and_then(|()| limited()) {
         let _ = fs::remove_dir_all(guest.dir());
         return Err(error);
     }

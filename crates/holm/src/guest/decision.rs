@@ -35,23 +35,33 @@ pub struct Decision<'a> {
     pub layer: Layer,
     /// The guest's own image, if it was unified.
     pub unified: Option<PathBuf>,
+    /// The guest has no directory.
+    pub ephemeral: bool,
     machine_id: String,
-    /// The guest has not run yet, so its identity is written into it.
+    /// The guest has not run yet, or its files are in memory, so its identity is written into it.
     pub is_first: bool,
 }
 
-/// Decides how a guest is started with these settings, ids and private layer.
-pub fn decide(guest: Guest<'_>, config: Config, ids: Ids, layer: Layer) -> Result<Decision<'_>> {
+/// Decides how a guest is started with these settings, ids and private layer. An ephemeral one has
+/// no directory.
+pub fn decide(
+    guest: Guest<'_>,
+    config: Config,
+    ids: Ids,
+    layer: Layer,
+    ephemeral: bool,
+) -> Result<Decision<'_>> {
     if let Some(missing) = host::forced_missing() {
         return Err(Error::RequirementMissing(Box::new(missing)));
     }
     // The modes of files in the guest must not depend on the caller's umask.
     umask(Mode::from_raw_mode(0o022));
     let pool = guest.pool();
-    let (machine_id, is_first) = machine_id(&guest, layer.is_persistent())?;
+    let (machine_id, is_first) = machine_id(&guest, !ephemeral)?;
     let (base, pin) = store::pin(pool, &Name::new(&config.base)?)?;
     let unified = layer.image(&base.identity())?;
     step::done("base");
+    let layer_is_persistent = layer.is_persistent();
     let network = net::plan(pool.instance(), ids.context, &config.net)?;
     step::done("net-plan");
     Ok(Decision {
@@ -63,8 +73,9 @@ pub fn decide(guest: Guest<'_>, config: Config, ids: Ids, layer: Layer) -> Resul
         network,
         layer,
         unified,
+        ephemeral,
         machine_id,
-        is_first,
+        is_first: is_first || !layer_is_persistent,
     })
 }
 
@@ -87,7 +98,7 @@ impl Decision<'_> {
             rlimits: self.rlimits(),
             minimal: self.is_minimal(),
             notifies: self.kind().notifies(),
-            ephemeral: !self.layer.is_persistent(),
+            ephemeral: self.ephemeral,
             stopping: false,
             stopping_until: None,
             adopted: None,
@@ -173,7 +184,7 @@ impl Decision<'_> {
     /// The boot files.
     pub fn files(&self, stdio: Stdio) -> Vec<File> {
         let network = net::files(&self.network);
-        if !self.layer.is_persistent() && network == net::Files::default() {
+        if self.ephemeral && network == net::Files::default() {
             // In an ephemeral guest nothing looks at these files.
             return Vec::new();
         }

@@ -99,6 +99,12 @@ pub enum Error {
     /// guest.toml keeps the guest from sharing files with others.
     #[error("guest {0} shares nothing with others; `holm set {0} share=true` lets it")]
     Unshared(Name),
+    /// The guest's files are where unification does not read them.
+    #[error(
+        "the files of guest {0} are in a disk image of its own or in memory, which `holm unify` does \
+         not read"
+    )]
+    OwnDisk(Name),
     /// The guest is to have the address of another one.
     #[error(
         "net.address: {address} belongs to guest {owner}; choose another one \
@@ -261,6 +267,11 @@ impl Error {
                 return Details::new(Code::GuestProtected)
                     .object(name)
                     .remedy(format!("holm set {name} protect=false"));
+            }
+            Self::OwnDisk(name) => {
+                return Details::new(Code::GuestUnshared)
+                    .object(name)
+                    .reason("its files are in a disk image of its own or in memory");
             }
             Self::Unshared(name) => {
                 return Details::new(Code::GuestUnshared)

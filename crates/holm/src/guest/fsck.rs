@@ -5,7 +5,7 @@ use std::io;
 
 use super::error::Result;
 use super::handle::Guest;
-use crate::disk::Layer;
+use crate::disk::Place;
 use crate::failed::in_one_line;
 use crate::pool::{Name, Pool};
 use crate::store::{self, Fsck, FsckOptions, Problem, Progress, Subject};
@@ -48,7 +48,8 @@ fn look_at(guest: &Guest<'_>) -> Option<(String, String)> {
         }
         Err(error) => return Some((error.to_string(), format!("holm edit {name}"))),
     };
-    if let Err(error) = Layer::on_disk(guest.pool(), name).image(&base.identity()) {
+    let layer = Place::new(guest.pool(), name, 0).look(&config.disk);
+    if let Err(error) = layer.and_then(|layer| layer.image(&base.identity())) {
         return Some((in_one_line(&error), format!("holm set {name} base=OTHER")));
     }
     let disk = guest.dir().join("disk");

@@ -3,8 +3,10 @@ use std::path::PathBuf;
 
 use super::error::{Error, Result};
 use crate::cgroup::GuestCgroup;
+use crate::disk::Place;
 use crate::failed::is_there;
 use crate::pool::{self, Lock, Name, Pool};
+use crate::record::Ids;
 
 /// A handle of a guest, which may or may not exist or run.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +39,11 @@ impl<'a> Guest<'a> {
     /// The directory of its sockets.
     pub fn run_dir(&self) -> PathBuf {
         self.pool.guest_run_dir(self.name)
+    }
+
+    /// Where its private layer is, for a guest with these ids.
+    pub(super) fn place(&self, ids: Ids) -> Place<'a> {
+        Place::new(self.pool, self.name, ids.base)
     }
 
     /// Whether it has a directory: an ephemeral guest has none.

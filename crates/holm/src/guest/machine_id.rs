@@ -8,8 +8,8 @@ use crate::system;
 /// A file that is in a guest's directory until its first start has succeeded.
 pub(super) const NEW: &str = "new";
 
-/// The guest's machine id, and whether it still has to be written into the guest. A guest whose
-/// private layer is not kept gets a new one at each start.
+/// The guest's machine id, and whether it still has to be written into the guest. An ephemeral
+/// guest gets a new one at each start.
 pub(super) fn machine_id(guest: &Guest<'_>, is_persistent: bool) -> Result<(String, bool)> {
     let fresh = || {
         system::random_id128()

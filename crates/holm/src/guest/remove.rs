@@ -23,6 +23,10 @@ pub fn remove(guest: &Guest<'_>) -> Result<()> {
     }
     require_stopped(&locked, ", or use `holm rm --force`")?;
     let ids = pool.recorded_ids(&guest.dir())?;
+    // Before the move: what is left undone here, the guest's next start or removal does.
+    if let Some(ids) = ids {
+        guest.place(ids).forget()?;
+    }
     let trash = pool.root().join("tmp").join(format!("rm-{name}-{}", std::process::id()));
     pool.make_tmp()?;
     move_to(&guest.dir(), &trash)?;

@@ -1,13 +1,13 @@
 use std::time::Duration;
 
-use super::decision::Decision;
+use super::decision::{Decision, decide};
 use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
 use super::limits::limits;
 use super::reconcile::reconcile;
 use super::requirements::{check_filesystem, check_mounts_answer, check_storage};
 use super::running::RunningGuest;
-use super::start::{decided, start, start_again};
+use super::start::{start, start_again};
 use super::stop::stop;
 use crate::process::HeldConsole;
 use crate::{launch, net, rootfs, step};
@@ -50,7 +50,9 @@ fn check<'a>(
     check_mounts_answer(guest, &config)?;
     rootfs::check_host_sources(&config.devices, &config.mounts).map_err(launch::Error::from)?;
     let held = HeldConsole::new()?;
-    let decision = decided(guest, config, running.record.ids)?;
+    let ids = running.record.ids;
+    let layer = guest.place(ids).look(&config.disk)?;
+    let decision = decide(**guest, config, ids, layer, false)?;
     decision.check()?;
     net::check_addresses(&decision.network, &running.record.network)?;
     Ok((decision, held))

@@ -13,6 +13,7 @@ use super::requirements::{check_filesystem, check_mounts_answer, explain};
 use super::start;
 use crate::config::Config;
 use crate::disk::Layer;
+use crate::disk::limit::Limits;
 use crate::exec::relay_until_exit;
 use crate::launch::{Running, Stdio};
 use crate::process::{drop_scheduling_boost, own_pid};
@@ -33,7 +34,8 @@ pub fn run(guest: &Guest<'_>, config: Config) -> Result<Ended> {
     check_mounts_answer(guest, &config)?;
     let ids = allocate_ids(guest, config.security.nesting, own_pid().unsigned_abs())?;
     step::done("ids");
-    let attempt = decide(*guest, config, ids, Layer::Memory).and_then(Attempt::begin);
+    let layer = Layer::Memory(Limits::of(&config.disk));
+    let attempt = decide(*guest, config, ids, layer, true).and_then(Attempt::begin);
     let result = attempt.and_then(|attempt| {
         let ended = launch(&attempt).and_then(Foreground::wait);
         step::done("command");

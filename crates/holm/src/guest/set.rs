@@ -3,7 +3,9 @@ use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
 use super::limits::limits;
 use super::reconcile::reconcile;
-use crate::config::{self, Change, Effect, edit_text};
+use super::running::RunningGuest;
+use crate::config::{self, Change, Config, Effect, edit_text};
+use crate::disk::limit::image::Fitted;
 use crate::pool::Name;
 use crate::step;
 use crate::store;
@@ -49,12 +51,41 @@ fn replace_locked(guest: &LockedGuest<'_>, before: &str, after: &str) -> Result<
         Some(running) if limits(&old) != limits(&new) => running.cgroup.set_limits(&limits(&new)),
         _ => Ok(()),
     };
-    let written =
-        limited.map_err(Error::from).and_then(|()| Ok(guest.pool().write(&path, after)?));
+    let bounded =
+        limited.map_err(Error::from).and_then(|()| bound(guest, &old, &new, running.as_ref()));
+    let written = bounded.and_then(|fitted| {
+        guest.pool().write(&path, after)?;
+        Ok(fitted)
+    });
     if let (Err(_), Some(running)) = (&written, &running) {
         // A refused change must have no effect. An error of this is less telling than the first.
         let _ = running.cgroup.set_limits(&limits(&old));
     }
-    written?;
-    Ok(Changed { keys: config::changed(&old, &new), running: running.is_some() })
+    if written.is_err() {
+        let _ = bound(guest, &new, &old, running.as_ref());
+    }
+    let mut keys = config::changed(&old, &new);
+    if written? == Fitted::AtNextStart {
+        let of_disk = keys.iter_mut().filter(|(key, _)| key.starts_with("disk."));
+        of_disk.for_each(|(_, effect)| *effect = Effect::NextStart);
+    }
+    Ok(Changed { keys, running: running.is_some() })
+}
+
+/// Limits the guest's private layer as the new settings say.
+fn bound(
+    guest: &LockedGuest<'_>,
+    old: &Config,
+    new: &Config,
+    running: Option<&RunningGuest>,
+) -> Result<Fitted> {
+    if old.disk == new.disk {
+        return Ok(Fitted::Now);
+    }
+    let Some(running) = running else {
+        let ids = guest.ids(new.security.nesting)?;
+        guest.place(ids).ready(&new.disk)?;
+        return Ok(Fitted::Now);
+    };
+    Ok(guest.place(running.record.ids).change(&new.disk)?)
 }

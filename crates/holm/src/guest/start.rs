@@ -5,7 +5,7 @@ use holm_proto::path;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::attempt::Attempt;
-use super::decision::{Decision, decide};
+use super::decision::decide;
 use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
 use super::monitor_process::{MonitorFiles, responder, spawn_monitor};
@@ -13,10 +13,8 @@ use super::reconcile::reconcile;
 use super::requirements::{check_filesystem, check_mounts_answer, explain};
 use super::unify;
 use crate::config::Config;
-use crate::disk::Layer;
 use crate::monitor;
 use crate::process::{HeldConsole, own_pid};
-use crate::record::Ids;
 use crate::step;
 
 /// Starts a stopped guest. Returns when its init runs and has a monitor.
@@ -59,16 +57,8 @@ fn begin<'a>(
     // One may be left if the host went down while the guest was running.
     guest.remove_end_note();
     let ids = guest.ids(config.security.nesting)?;
-    Attempt::begin(decided(guest, config, ids)?)
-}
-
-/// Decides how the guest is started with these settings and ids.
-pub(super) fn decided<'a>(
-    guest: &LockedGuest<'a>,
-    config: Config,
-    ids: Ids,
-) -> Result<Decision<'a>> {
-    decide(**guest, config, ids, Layer::on_disk(guest.pool(), guest.name()))
+    let layer = guest.place(ids).ready(&config.disk)?;
+    Attempt::begin(decide(**guest, config, ids, layer, false)?)
 }
 
 /// Starts the guest and becomes its monitor. Returns only if that fails, with the attempt undone.

@@ -7,6 +7,8 @@ use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
 use super::require_stopped::require_stopped;
 use crate::config::Config;
+use crate::disk::limit::Limits;
+use crate::disk::{Layer, Place};
 use crate::failed::{in_one_line, is_there, unless_gone};
 use crate::pool::{self, Name, Pool};
 use crate::step;
@@ -50,10 +52,16 @@ pub fn unify(
     Ok(())
 }
 
-/// Refuses a guest with `share = false`.
+/// Refuses a guest with `share = false`, and one whose files are not on the host's filesystem.
 pub fn require_shared(guest: &Guest<'_>) -> Result<()> {
-    let unshared = guest.config()?.1.unshared;
-    if unshared { Err(Error::Unshared(guest.name().clone())) } else { Ok(()) }
+    let (_, config) = guest.config()?;
+    if config.unshared {
+        return Err(Error::Unshared(guest.name().clone()));
+    }
+    match Place::new(guest.pool(), guest.name(), 0).look(&config.disk)? {
+        Layer::Disk(_) => Ok(()),
+        Layer::Image(_) | Layer::Memory(_) => Err(Error::OwnDisk(guest.name().clone())),
+    }
 }
 
 /// Gives the guest its new layer, or notes that it is to have one when it is started next.
@@ -98,6 +106,12 @@ fn switch_stopped(guest: &LockedGuest<'_>, config: &Config) -> Result<Switched> 
     let (base, _pin) = store::pin(guest.pool(), &Name::new(&config.base)?)?;
     let switched = store::switch(guest.pool(), guest.name(), &base)?;
     pool::sync(&guest.dir())?;
+    if Limits::of(&config.disk).any()
+        && let Some(ids) = guest.pool().recorded_ids(&guest.dir())?
+    {
+        // The objects are charged to it.
+        guest.place(ids).ready(&config.disk)?;
+    }
     Ok(switched)
 }
 

@@ -8,6 +8,8 @@ use rustix::fs::{XattrFlags, ioctl_ficlone, lsetxattr, statfs};
 use super::finding::Answer;
 use super::layers;
 use super::machine::Machine;
+use crate::disk::limit::Backend;
+use crate::failed::in_one_line;
 
 /// Whether something can be written in the Holm root.
 pub(super) fn writable(machine: &Machine) -> Answer {
@@ -41,20 +43,13 @@ pub(super) fn reflinks(machine: &Machine) -> Answer {
 pub(super) fn quota(machine: &Machine) -> Answer {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let root = fs::canonicalize(&machine.root).unwrap_or_else(|_| machine.root.clone());
-    judge_quota(&text, &root)
-}
-
-pub(super) fn judge_quota(mountinfo: &str, root: &Path) -> Answer {
-    let Some((kind, options)) = filesystem(mountinfo, root) else {
-        return Answer::Partly(format!("no mount holds {}", root.display()));
-    };
-    let has = |name: &str| options.split(',').any(|option| option == name);
-    match kind {
-        "ext4" | "xfs" | "f2fs" if has("prjquota") || has("pquota") => {
-            Answer::Yes(format!("{kind} with project quota"))
-        }
-        "btrfs" => Answer::Yes("btrfs, which has simple quota".to_owned()),
-        _ => Answer::No(format!("{kind} without project quota")),
+    let kind = filesystem(&text, &root).map_or("a filesystem", |(kind, _)| kind);
+    // A root that is not made yet will be on the filesystem of what is above it.
+    let there = root.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/"));
+    match Backend::of(there) {
+        Ok(Backend::Project) => Answer::Yes(format!("{kind} with project quota")),
+        Ok(Backend::Image) => Answer::No(format!("{kind} without project quota")),
+        Err(error) => Answer::Untried(in_one_line(&error)),
     }
 }
 

@@ -208,7 +208,7 @@ pub const FEATURES: &[Feature] = &[
     ),
     Feature::extra(
         "quota",
-        "none today: Holm cannot bound a guest's disk yet, and will need this for it",
+        "a guest with disk.size gets a disk image on a loop device, which `holm unify` does not read; disk.size cannot be given to a guest that has files",
         "ext4: tune2fs -O quota,project on the unmounted disk, then mount it with prjquota; XFS: mount it with prjquota",
         disk::quota,
     ),

@@ -90,20 +90,19 @@ const MOUNTS: &str = "\
 ";
 
 #[test]
-fn quotas() {
-    let cases = [
-        ("/", "yes"),
-        ("/var/lib/holm", "yes"),
-        ("/srv", "no"), // covered by the later mount
-        ("/srvother", "yes"),
-        ("/data/holm", "yes"),
-        ("/run/holm", "no"),
-        ("/mnt/with space/holm", "no"),
+fn filesystems() {
+    let kinds = [
+        ("/", "ext4"),
+        ("/srv/x", "xfs"), // by the later mount
+        ("/srvother", "ext4"),
+        ("/data/holm", "btrfs"),
+        ("/run/holm", "tmpfs"),
     ];
-    for (path, expected) in cases {
-        assert_eq!(state(&disk::judge_quota(MOUNTS, Path::new(path))), expected, "{path}");
+    for (path, expected) in kinds {
+        let found = disk::filesystem(MOUNTS, Path::new(path)).map(|(kind, _)| kind);
+        assert_eq!(found, Some(expected), "{path}");
     }
-    assert_eq!(state(&disk::judge_quota("", Path::new("/"))), "partly");
+    assert_eq!(disk::filesystem("", Path::new("/")), None);
     assert_eq!(disk::filesystem(MOUNTS, Path::new("/mnt/with space/x")), Some(("ext4", "rw")));
 }
 

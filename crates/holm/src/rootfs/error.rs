@@ -27,6 +27,16 @@ pub enum Error {
         /// The private layer's directory.
         disk: PathBuf,
     },
+    /// Something has a guest's disk image open, and is no loop device.
+    #[error(
+        "the disk image {} is in use; end what has it open (`fuser {}` tells), and start the \
+         guest again",
+        image.display(), image.display()
+    )]
+    DiskInUse {
+        /// The image.
+        image: PathBuf,
+    },
     /// The guest's own files are in the way of a mount.
     #[error(
         "cannot mount on {} in the guest: {reason}; \
@@ -85,6 +95,10 @@ impl Coded for Error {
             Self::ReadOnly { disk } => Details::new(Code::FilesystemUnsupported)
                 .object(disk.display())
                 .remedy("put the Holm root on ext4, XFS or btrfs"),
+            Self::DiskInUse { image } => Details::new(Code::DiskUnusable)
+                .object(image.display())
+                .reason("something has it open")
+                .remedy(format!("end what `fuser {}` shows", image.display())),
             Self::Point { path, reason } => Details::new(Code::MountPointUnusable)
                 .object(path.display())
                 .reason(reason)

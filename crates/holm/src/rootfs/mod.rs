@@ -8,6 +8,7 @@
 mod api_filesystems;
 mod binds;
 mod dev;
+mod disk_image;
 mod error;
 mod fsmount;
 mod host_sources;
@@ -19,6 +20,7 @@ mod table;
 mod tree;
 
 pub use dev::check_device;
+pub use disk_image::{DiskImage, LoopDevice};
 pub use error::Error;
 pub use fsmount::{Filesystem, clone_tree, mount_tmpfs};
 pub use host_sources::check_host_sources;

@@ -1,7 +1,7 @@
 //! Loading and listing bases.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -33,6 +33,14 @@ impl Base {
     pub fn identity(&self) -> String {
         format!("{} {}", self.name, self.meta.created)
     }
+}
+
+/// The bytes of those of these objects that the base does not have: what a guest is charged that
+/// stands on it, for they were its own files.
+pub fn beyond(base: &Base, objects: &BTreeMap<String, u64>) -> Result<u64, Error> {
+    let list = base.image.with_file_name("objects");
+    let below: HashSet<String> = objects::read(&list)?.into_iter().map(|it| it.path).collect();
+    Ok(objects.iter().filter(|(path, _)| !below.contains(*path)).map(|(_, size)| size).sum())
 }
 
 /// Loads the base `name`.

@@ -37,7 +37,7 @@ mod staging;
 mod unify;
 mod users;
 
-pub use base::{Base, damaged, list, load};
+pub use base::{Base, beyond, damaged, list, load};
 pub use clean::gc;
 pub use df::{BaseUsage, GuestUsage, Usage, df};
 pub use error::Error;

@@ -3,6 +3,7 @@
 mod address;
 mod capability;
 mod cpu_set;
+mod disk_size;
 mod name;
 mod path;
 mod publish;
@@ -13,6 +14,7 @@ mod ssh_key;
 pub(super) use address::address;
 pub(super) use capability::capability;
 pub(super) use cpu_set::cpu_set;
+pub(super) use disk_size::disk_size;
 pub(super) use name::{hostname, name, variable};
 pub(super) use path::{device, mount, show_mount};
 pub(super) use publish::publish;
