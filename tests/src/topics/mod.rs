@@ -17,6 +17,7 @@ mod neighbours;
 pub mod net;
 mod security;
 mod unify;
+mod volumes;
 mod walk;
 
 use crate::options::Lane;
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Test> {
         accidents::tests(),
         completion::TESTS.to_vec(),
         unify::tests(),
+        volumes::TESTS.to_vec(),
         documents::TESTS.to_vec(),
         walk::tests(),
         neighbours::TESTS.to_vec(),

@@ -16,10 +16,11 @@ mod tests;
 mod time;
 mod unified;
 mod usage;
+mod volume;
 
 use serde::Serialize;
 
-pub use action::{Killed, Named, Ready, Released, Renamed, Signalled, Waited};
+pub use action::{Killed, Named, Ready, Rebuilt, Released, Removed, Renamed, Signalled, Waited};
 pub use base::Base;
 pub use doctor::Report;
 pub use error::{Error, Failed, Place};
@@ -28,6 +29,7 @@ pub use line::Line;
 pub use settings::{Changed, OneSetting, Setting, Settings};
 pub use unified::Unified;
 pub use usage::{Collected, Usage};
+pub use volume::Volume;
 
 /// The version of all documents: another when a key is removed or gets another type or meaning, the
 /// same when one is added.

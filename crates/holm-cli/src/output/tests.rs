@@ -10,8 +10,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use super::{
-    Base, Changed, Collected, Failed, Guest, Killed, Line, Named, OneSetting, Ready, Released,
-    Renamed, Report, Settings, Signalled, Unified, Usage, Waited,
+    Base, Changed, Collected, Failed, Guest, Killed, Line, Named, OneSetting, Ready, Rebuilt,
+    Released, Removed, Renamed, Report, Settings, Signalled, Unified, Usage, Volume, Waited,
 };
 
 /// A type, by the name that the page has for it.
@@ -33,6 +33,8 @@ fn documents() -> Vec<Document> {
     vec![
         Document::new::<Guest>("guest"),
         Document::new::<Named>("named"),
+        Document::new::<Removed>("removed"),
+        Document::new::<Rebuilt>("rebuilt"),
         Document::new::<Ready>("ready"),
         Document::new::<Killed>("killed"),
         Document::new::<Signalled>("signalled"),
@@ -43,6 +45,7 @@ fn documents() -> Vec<Document> {
         Document::new::<Changed>("changed"),
         Document::new::<Line>("line"),
         Document::new::<Base>("base"),
+        Document::new::<Volume>("volume"),
         Document::new::<Unified>("unified"),
         Document::new::<Usage>("usage"),
         Document::new::<Collected>("collected"),

@@ -22,6 +22,7 @@ mod logs;
 mod ls;
 mod man;
 mod monitor_ended;
+mod rebuild;
 mod release;
 mod rename;
 mod restart;
@@ -34,6 +35,7 @@ mod stop;
 mod thaw;
 mod unify;
 mod unset;
+mod volume;
 mod wait;
 
 /// All verbs, in the order of the help.
@@ -50,6 +52,7 @@ static VERBS: &[Verb] = &[
     thaw::VERB,
     rm::VERB,
     rename::VERB,
+    rebuild::VERB,
     wait::VERB,
     run::VERB,
     ls::VERB,
@@ -63,6 +66,7 @@ static VERBS: &[Verb] = &[
     unset::VERB,
     edit::VERB,
     base::VERB,
+    volume::VERB,
     unify::VERB,
     df::VERB,
     gc::VERB,

@@ -24,7 +24,7 @@ pub(super) fn is_group(name: &str) -> bool {
 }
 
 /// Names that other tools use, and the key that Holm has instead.
-const ALIASES: [(&str, &str); 25] = [
+const ALIASES: [(&str, &str); 24] = [
     ("image", "base"),
     ("memory", "memory.limit"),
     ("memory.max", "memory.limit"),
@@ -43,7 +43,6 @@ const ALIASES: [(&str, &str); 25] = [
     ("pids", "pids.limit"),
     ("ports", "net.publish"),
     ("publish", "net.publish"),
-    ("volumes", "mounts"),
     ("net", "net.mode"),
     ("dns", "net.dns"),
     ("host-access", "net.host-access"),

@@ -8,6 +8,9 @@ use crate::failed::is_there;
 use crate::pool::{self, Name, Pool};
 use crate::rootfs::{UPPER, Upper, WORK};
 
+/// The mark of a layer in which the guest has not run yet, though it has in another.
+const NEW: &str = "new";
+
 /// A guest's private layer.
 #[derive(Clone, Debug)]
 pub enum Layer {
@@ -38,6 +41,29 @@ impl Layer {
                 .map_err(|error| Failed::new("make the directory", &path, error))?;
         }
         pool::sync(&disk)
+    }
+
+    /// Marks the layer in the directory `disk` as one in which the guest has not run yet, so that
+    /// its identity is written into it at the next start. The mark comes and goes with the layer.
+    pub fn mark_new(disk: &Path) -> Result<(), Failed> {
+        let path = disk.join(NEW);
+        fs::write(&path, "").map_err(|error| Failed::new("write", &path, error))?;
+        pool::sync(disk)
+    }
+
+    /// Whether it is so marked.
+    pub fn is_new(&self) -> Result<bool, Failed> {
+        match self {
+            Self::Disk(disk) => is_there(&disk.join(NEW)),
+            Self::Memory => Ok(true),
+        }
+    }
+
+    /// Removes the mark.
+    pub fn mark_started(&self) {
+        if let Self::Disk(disk) = self {
+            let _ = fs::remove_file(disk.join(NEW));
+        }
     }
 
     /// The guest's own metadata image, which it has since it was unified. An error if that was made

@@ -34,7 +34,7 @@ macro_rules! codes {
 codes! {
     Usage "usage" "The command line is wrong.",
     VerbUnknown "verb-unknown" "Holm has no such verb.",
-    NameInvalid "name-invalid" "A guest or base cannot have this name.",
+    NameInvalid "name-invalid" "A guest, base or volume cannot have this name.",
     FeatureUnknown "feature-unknown" "`holm doctor` knows no such feature.",
 
     GuestNotFound "guest-not-found" "There is no guest of this name.",
@@ -75,6 +75,10 @@ codes! {
     ImportFailed "import-failed" "The import of a base failed.",
     UnifyFailed "unify-failed" "The unification of guests failed.",
     LayerOfOtherBase "layer-of-other-base" "The guest's private layer belongs to another base.",
+    VolumeNotFound "volume-not-found" "There is no volume of this name.",
+    VolumeExists "volume-exists" "A volume of this name exists already.",
+    VolumeInUse "volume-in-use" "Guests have the volume.",
+    VolumeDamaged "volume-damaged" "A part of the volume is missing or cannot be read.",
     InitMissing "init-missing" "The base has no init that Holm knows.",
 
     InitNotExecutable "init-not-executable" "The guest's init cannot be executed.",

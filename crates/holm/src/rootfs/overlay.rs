@@ -46,11 +46,12 @@ pub const TREE: &str = "tree";
 /// `stage/root`; returns the overlay.
 ///
 /// The layers are idmapped, not the overlay: overlayfs does not support idmapped mounts of itself.
+/// Without a user namespace owners are as on the disk.
 /// Before Linux 6.15 it takes no detached mount as a layer, so they are attached and named by path.
 pub fn mount_root(
     stage: &Path,
     layers: Layers<'_>,
-    user_namespace: BorrowedFd<'_>,
+    user_namespace: Option<BorrowedFd<'_>>,
 ) -> Result<OwnedFd> {
     attach_image(layers.image, &stage.join("image"), user_namespace)?;
     let unified = stage.join("unified");
@@ -92,14 +93,16 @@ pub fn mount_image(image: &Path) -> Result<OwnedFd> {
     Filesystem::open("erofs")?.set("source", image)?.mount(MountAttrFlags::MOUNT_ATTR_RDONLY)
 }
 
-fn attach_image(image: &Path, on: &Path, user_namespace: BorrowedFd<'_>) -> Result<()> {
+fn attach_image(image: &Path, on: &Path, user_namespace: Option<BorrowedFd<'_>>) -> Result<()> {
     let mounted = mount_image(image)?;
-    mount::make_idmapped(mounted.as_fd(), user_namespace)
-        .map_err(|error| Error::io("make an idmapped mount of", image, error))?;
+    if let Some(user_namespace) = user_namespace {
+        mount::make_idmapped(mounted.as_fd(), user_namespace)
+            .map_err(|error| Error::io("make an idmapped mount of", image, error))?;
+    }
     attach(mounted, on)
 }
 
-fn mount_upper(upper: Upper<'_>, user_namespace: BorrowedFd<'_>) -> Result<OwnedFd> {
+fn mount_upper(upper: Upper<'_>, user_namespace: Option<BorrowedFd<'_>>) -> Result<OwnedFd> {
     match upper {
         Upper::Disk(directory) => clone_tree(directory, user_namespace),
         Upper::Memory => mount_tmpfs("0755", &[], MountAttrFlags::empty(), user_namespace),

@@ -310,6 +310,13 @@ const MESSAGES: [(&str, Said); 81] = [
           import a debootstrap:trixie",
         ),
     ),
+    ("there is no volume NAME", In("volumes::one_in_use_is_not_removed")),
+    ("there is already a volume NAME", In("volumes::wrong_names_and_targets")),
+    ("volume NAME is in use by", In("volumes::one_in_use_is_not_removed")),
+    ("volume NAME is damaged", In("volumes::a_damaged_one_is_named")),
+    ("volume NAME: a size limit", In("volumes::wrong_names_and_targets")),
+    ("volume NAME: its size limit", In("volumes::a_size_is_said_not_to_be_enforced")),
+    ("cannot make volume NAME", In("volumes::links_at_the_target_lead_nowhere_outside")),
     ("a base named NAME exists", Here("mkdir d; echo > d/x; holm base import busybox d")),
     (
         "…, line N: not a digest",
