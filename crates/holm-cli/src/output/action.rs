@@ -15,7 +15,7 @@ pub struct Named {
 /// A guest that was removed.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Removed {
+pub struct RemovedGuest {
     /// The guest.
     pub name: String,
     /// Its volumes that are still there.

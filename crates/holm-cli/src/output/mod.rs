@@ -20,7 +20,9 @@ mod volume;
 
 use serde::Serialize;
 
-pub use action::{Killed, Named, Ready, Rebuilt, Released, Removed, Renamed, Signalled, Waited};
+pub use action::{
+    Killed, Named, Ready, Rebuilt, Released, RemovedGuest, Renamed, Signalled, Waited,
+};
 pub use base::Base;
 pub use doctor::Report;
 pub use error::{Error, Failed, Place};

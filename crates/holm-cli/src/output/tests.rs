@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     Base, Changed, Collected, Failed, Guest, Killed, Line, Named, OneSetting, Ready, Rebuilt,
-    Released, Removed, Renamed, Report, Settings, Signalled, Unified, Usage, Volume, Waited,
+    Released, RemovedGuest, Renamed, Report, Settings, Signalled, Unified, Usage, Volume, Waited,
 };
 
 /// A type, by the name that the page has for it.
@@ -33,7 +33,7 @@ fn documents() -> Vec<Document> {
     vec![
         Document::new::<Guest>("guest"),
         Document::new::<Named>("named"),
-        Document::new::<Removed>("removed"),
+        Document::new::<RemovedGuest>("removed"),
         Document::new::<Rebuilt>("rebuilt"),
         Document::new::<Ready>("ready"),
         Document::new::<Killed>("killed"),

@@ -45,7 +45,7 @@ fn refuse_running(pool: &Pool, names: &Names) -> Result<(), Failure> {
             Ok((true, _)) => return Err(guest::Error::Protected(name).into()),
             Ok((false, true)) => running.push(name.to_string()),
             Ok((false, false)) => {}
-            // Removed by another command since it was listed.
+            // RemovedGuest by another command since it was listed.
             Err(guest::Error::Pool(pool::Error::NoGuest { .. })) if names.is_all() => {}
             Err(error) => return Err(error.into()),
         }
@@ -120,7 +120,10 @@ fn volumes(
             many.join(" ")
         ),
     };
-    let document =
-        output::Removed { name: name.to_owned(), kept_volumes: kept, removed_volumes: removed };
+    let document = output::RemovedGuest {
+        name: name.to_owned(),
+        kept_volumes: kept,
+        removed_volumes: removed,
+    };
     Ok((text, output::json(&document)))
 }
