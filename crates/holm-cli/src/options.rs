@@ -24,7 +24,8 @@ pub struct Options {
     /// Publish a port: 8080:80, 127.0.0.1:53:53/udp (net.publish)
     #[arg(long, short, value_name = "HOST:GUEST")]
     publish: Vec<String>,
-    /// Bind a directory or file of the host: /srv/data:/data[:ro] (mounts)
+    /// Bind a directory or file of the host: /srv/data:/data[:ro] (mounts); or mount a volume:
+    /// `pg:/var/lib/postgresql[:ro]` (volumes)
     #[arg(long, short = 'v', visible_alias = "volume", value_name = "SOURCE:TARGET")]
     mount: Vec<String>,
     /// Limit memory: 512M, 2G (memory.limit)
@@ -69,7 +70,9 @@ impl Options {
         }
         changes.extend(self.publish.iter().map(|p| Change::add("net.publish", p)));
         for mount in &self.mount {
-            changes.push(Change::add("mounts", &absolute(mount)?));
+            let key = if names_a_volume(mount) { "volumes" } else { "mounts" };
+            let value = if key == "volumes" { mount.clone() } else { absolute(mount)? };
+            changes.push(Change::add(key, &value));
         }
         for variable in &self.env {
             let (name, value) = variable.split_once('=').ok_or_else(|| {
@@ -94,6 +97,13 @@ impl Options {
         }
         Ok(changes)
     }
+}
+
+/// Whether the source of a mount is the name of a volume, as other tools tell it from a path: by
+/// having no slash. `./data` is a directory.
+fn names_a_volume(mount: &str) -> bool {
+    let source = mount.split(':').next().unwrap_or_default();
+    !source.contains('/') && !matches!(source, "" | "." | "..")
 }
 
 /// A relative source of a mount as an absolute one: a shell completes relative paths.

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::verb::Table;
 
 /// A verb of another tool, and what to type instead.
-const EQUIVALENTS: [(&str, &str); 44] = [
+const EQUIVALENTS: [(&str, &str); 43] = [
     ("ps", "holm ls for guests, holm exec NAME ps for what runs in one"),
     ("pull", "holm base import NAME SOURCE"),
     ("import", "holm base import NAME SOURCE"),
@@ -22,7 +22,6 @@ const EQUIVALENTS: [(&str, &str); 44] = [
     ("profile", "holm create NAME --base BASE --set KEY=VALUE"),
     ("build", "holm base import NAME DIR"),
     ("commit", "holm base import NAME DIR"),
-    ("volume", "holm set NAME mounts+=SOURCE:TARGET"),
     ("mount", "holm set NAME mounts+=SOURCE:TARGET"),
     ("file", "holm exec NAME cat FILE"),
     ("up", "holm launch NAME --base BASE, or holm start NAME"),

@@ -20,5 +20,6 @@ pub mod step;
 pub mod store;
 mod system;
 pub mod terminal;
+pub mod volume;
 
 pub use failed::{Code, Coded, Details, Failed};

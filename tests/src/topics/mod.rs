@@ -19,6 +19,7 @@ mod neighbours;
 pub mod net;
 mod security;
 mod unify;
+mod volumes;
 mod walk;
 
 use crate::options::Lane;
@@ -43,6 +44,7 @@ pub fn all() -> Vec<Test> {
         disk::tests(),
         unify::tests(),
         fsck::TESTS.to_vec(),
+        volumes::TESTS.to_vec(),
         documents::TESTS.to_vec(),
         walk::tests(),
         neighbours::TESTS.to_vec(),

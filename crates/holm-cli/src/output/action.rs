@@ -12,6 +12,18 @@ pub struct Named {
     pub name: String,
 }
 
+/// A guest that was removed.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RemovedGuest {
+    /// The guest.
+    pub name: String,
+    /// Its volumes that are still there.
+    pub kept_volumes: Vec<String>,
+    /// Its volumes that were removed with it (`--volumes`).
+    pub removed_volumes: Vec<String>,
+}
+
 /// A guest that was started.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -41,6 +53,16 @@ pub struct Signalled {
     /// The signal: `SIGKILL` to all its processes, another to its init; null if it did not run,
     /// which is no error with `--all`.
     pub signal: Option<String>,
+}
+
+/// A guest whose root was replaced.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Rebuilt {
+    /// The guest.
+    pub name: String,
+    /// The base that it stands on now.
+    pub base: String,
 }
 
 /// A guest that was renamed.

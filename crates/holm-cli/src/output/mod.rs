@@ -17,10 +17,13 @@ mod tests;
 mod time;
 mod unified;
 mod usage;
+mod volume;
 
 use serde::Serialize;
 
-pub use action::{Killed, Named, Ready, Released, Renamed, Signalled, Waited};
+pub use action::{
+    Killed, Named, Ready, Rebuilt, Released, RemovedGuest, Renamed, Signalled, Waited,
+};
 pub use base::Base;
 pub use checked::Checked;
 pub use doctor::Report;
@@ -30,6 +33,7 @@ pub use line::Line;
 pub use settings::{Changed, OneSetting, Setting, Settings};
 pub use unified::Unified;
 pub use usage::{Collected, Usage};
+pub use volume::Volume;
 
 /// The version of all documents: another when a key is removed or gets another type or meaning, the
 /// same when one is added.

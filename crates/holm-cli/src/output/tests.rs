@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::{
     Base, Changed, Checked, Collected, Failed, Guest, Killed, Line, Named, OneSetting, Ready,
-    Released, Renamed, Report, Settings, Signalled, Unified, Usage, Waited,
+    Rebuilt, Released, RemovedGuest, Renamed, Report, Settings, Signalled, Unified, Usage, Volume,
+    Waited,
 };
 
 /// A type, by the name that the page has for it.
@@ -33,6 +34,8 @@ fn documents() -> Vec<Document> {
     vec![
         Document::new::<Guest>("guest"),
         Document::new::<Named>("named"),
+        Document::new::<RemovedGuest>("removed"),
+        Document::new::<Rebuilt>("rebuilt"),
         Document::new::<Ready>("ready"),
         Document::new::<Killed>("killed"),
         Document::new::<Signalled>("signalled"),
@@ -43,6 +46,7 @@ fn documents() -> Vec<Document> {
         Document::new::<Changed>("changed"),
         Document::new::<Line>("line"),
         Document::new::<Base>("base"),
+        Document::new::<Volume>("volume"),
         Document::new::<Unified>("unified"),
         Document::new::<Usage>("usage"),
         Document::new::<Collected>("collected"),

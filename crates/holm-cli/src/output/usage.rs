@@ -1,3 +1,4 @@
+use holm::pool::Name;
 use holm::store;
 use serde::Serialize;
 
@@ -9,6 +10,8 @@ pub struct Usage {
     guests: Vec<GuestUsage>,
     /// The bases, by name.
     bases: Vec<BaseUsage>,
+    /// The volumes, by name.
+    volumes: Vec<VolumeUsage>,
     /// How many files are stored once for all bases and guests.
     objects: u64,
     /// Bytes of these files.
@@ -41,8 +44,18 @@ struct BaseUsage {
     exclusive_bytes: u64,
 }
 
-impl From<&store::Usage> for Usage {
-    fn from(usage: &store::Usage) -> Self {
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct VolumeUsage {
+    /// Its name.
+    name: String,
+    /// Bytes on the disk.
+    used_bytes: u64,
+}
+
+impl Usage {
+    /// What guests and bases take, and each volume.
+    pub fn new(usage: &store::Usage, volumes: &[(Name, u64)]) -> Self {
         let guests = usage.guests.iter().map(|guest| GuestUsage {
             name: guest.name.to_string(),
             own_bytes: guest.own,
@@ -57,6 +70,10 @@ impl From<&store::Usage> for Usage {
         Self {
             guests: guests.collect(),
             bases: bases.collect(),
+            volumes: volumes
+                .iter()
+                .map(|(name, used)| VolumeUsage { name: name.to_string(), used_bytes: *used })
+                .collect(),
             objects: usage.objects.0,
             objects_bytes: usage.objects.1,
             saved_bytes: usage.saved,

@@ -168,6 +168,7 @@ impl Place {
     fn values(&self, option: &Arg, typed: &str) -> Vec<String> {
         match option.get_id().as_str() {
             "base" => self.names(true),
+            "mount" => self.volumes().into_iter().map(|name| name + ":").collect(),
             "set" => self.changes(typed),
             "signal" => config::signals().map(str::to_owned).collect(),
             "init" => choices("init"),
@@ -194,6 +195,8 @@ impl Place {
             }
             ("base", "name") if self.command.get_name() == "import" => Vec::new(),
             ("base", "name" | "names") => self.names(true),
+            ("volume", _) if self.command.get_name() == "create" => Vec::new(),
+            ("volume", "name" | "names") => self.volumes(),
             ("create" | "launch", _) => Vec::new(),
             (_, "name" | "names") => self.names(false),
             _ => possible(argument),
@@ -206,6 +209,7 @@ impl Place {
         let name = left.trim_end_matches(['+', '-']);
         let values = match (name, config::find(name).map(|key| key.kind)) {
             ("base", _) => self.names(true),
+            ("volumes", _) => self.volumes().into_iter().map(|name| name + ":").collect(),
             ("stop.signal", _) => config::signals().map(str::to_owned).collect(),
             (_, Some(Kind::Bool | Kind::FlagOrCount)) => vec!["true".into(), "false".into()],
             _ => choices(name),
@@ -217,6 +221,12 @@ impl Place {
     fn names(&self, bases: bool) -> Vec<String> {
         let there = self.context.look_if_any().ok().flatten();
         let list = there.and_then(|p| if bases { p.bases().ok() } else { p.guests().ok() });
+        list.unwrap_or_default().iter().map(Name::to_string).collect()
+    }
+
+    fn volumes(&self) -> Vec<String> {
+        let there = self.context.look_if_any().ok().flatten();
+        let list = there.and_then(|pool| pool.volumes().ok());
         list.unwrap_or_default().iter().map(Name::to_string).collect()
     }
 }

@@ -2,7 +2,9 @@
 
 use clap::Args;
 use holm::guest;
+use holm::pool::{Name, Pool};
 use holm::store::Usage;
+use holm::volume;
 
 use crate::context::Context;
 use crate::table::{self, Cell};
@@ -10,7 +12,7 @@ use crate::verb::{Group, Outcome, Run, Verb};
 use crate::{output, term};
 
 pub const VERB: Verb =
-    Verb::new::<Df>(Group::Host, "df", "Show what guests and bases take on the disk")
+    Verb::new::<Df>(Group::Host, "df", "Show what guests, bases and volumes take on the disk")
         .aliases(&["du", "usage"])
         .examples(
             "holm df\n\
@@ -27,8 +29,9 @@ impl Run for Df {
     fn run(self, context: &Context) -> Outcome {
         let pool = context.look_if_any()?;
         let usage = pool.as_ref().map_or(Ok(Usage::default()), guest::df)?;
+        let volumes = pool.as_ref().map_or(Ok(Vec::new()), volumes)?;
         if context.json {
-            term::print(&format!("{}\n", output::json(&output::Usage::from(&usage))));
+            term::print(&format!("{}\n", output::json(&output::Usage::new(&usage, &volumes))));
             return Ok(0);
         }
         let size = |bytes: u64| Cell::from(term::size(bytes));
@@ -46,7 +49,11 @@ impl Run for Df {
             let name = Cell::from(&base.name);
             vec![Cell::from("base"), name, Cell::from("-"), size(base.size), size(base.exclusive)]
         });
-        let rows: Vec<Vec<Cell>> = guests.chain(bases).collect();
+        let volumes = volumes.iter().map(|(name, used)| {
+            let name = Cell::from(name);
+            vec![Cell::from("volume"), name, size(*used), Cell::from("-"), Cell::from("-")]
+        });
+        let rows: Vec<Vec<Cell>> = guests.chain(bases).chain(volumes).collect();
         let head = ["", "NAME", "OWN", "SHARED", "EXCLUSIVE"];
         term::print(&table::table(&head, &rows, context.colour, context.width));
         if !context.quiet {
@@ -58,4 +65,17 @@ impl Run for Df {
         }
         Ok(0)
     }
+}
+
+/// What each volume takes, by name.
+fn volumes(pool: &Pool) -> volume::Result<Vec<(Name, u64)>> {
+    let names: Vec<Name> = volume::list(pool)?.into_iter().map(|(name, _)| name).collect();
+    let used = volume::used(pool, &names)?;
+    Ok(names
+        .into_iter()
+        .map(|name| {
+            let bytes = used.get(&name).copied().unwrap_or(0);
+            (name, bytes)
+        })
+        .collect())
 }

@@ -23,6 +23,7 @@ mod logs;
 mod ls;
 mod man;
 mod monitor_ended;
+mod rebuild;
 mod release;
 mod rename;
 mod restart;
@@ -35,6 +36,7 @@ mod stop;
 mod thaw;
 mod unify;
 mod unset;
+mod volume;
 mod wait;
 
 /// All verbs, in the order of the help.
@@ -51,6 +53,7 @@ static VERBS: &[Verb] = &[
     thaw::VERB,
     rm::VERB,
     rename::VERB,
+    rebuild::VERB,
     wait::VERB,
     run::VERB,
     ls::VERB,
@@ -64,6 +67,7 @@ static VERBS: &[Verb] = &[
     unset::VERB,
     edit::VERB,
     base::VERB,
+    volume::VERB,
     unify::VERB,
     df::VERB,
     gc::VERB,

@@ -4,6 +4,7 @@ use clap::Args;
 use holm::Code;
 use holm::guest::{self, Guest};
 use holm::pool::{self, Name, Pool};
+use holm::volume;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -12,9 +13,14 @@ use crate::several::Names;
 use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
-    Verb::new::<Rm>(Group::Guests, "rm", "Remove stopped guests with all they hold")
+    Verb::new::<Rm>(Group::Guests, "rm", "Remove stopped guests with all they hold but volumes")
         .aliases(&["delete", "remove", "destroy"])
-        .examples("holm rm web\nholm rm --force web     # also if it runs\nholm rm --all");
+        .examples(
+            "holm rm web\n\
+             holm rm --force web     # also if it runs\n\
+             holm rm --volumes web   # with its volumes\n\
+             holm rm --all",
+        );
 
 /// Arguments.
 #[derive(Debug, Args)]
@@ -24,6 +30,9 @@ pub struct Rm {
     /// Kill those that run
     #[arg(long, short)]
     force: bool,
+    /// Remove their volumes too, but those that other guests have
+    #[arg(long)]
+    volumes: bool,
 }
 
 /// Refuses all if one of them cannot be removed: nobody wants some of them gone and a message.
@@ -36,7 +45,7 @@ fn refuse_running(pool: &Pool, names: &Names) -> Result<(), Failure> {
             Ok((true, _)) => return Err(guest::Error::Protected(name).into()),
             Ok((false, true)) => running.push(name.to_string()),
             Ok((false, false)) => {}
-            // Removed by another command since it was listed.
+            // RemovedGuest by another command since it was listed.
             Err(guest::Error::Pool(pool::Error::NoGuest { .. })) if names.is_all() => {}
             Err(error) => return Err(error.into()),
         }
@@ -58,6 +67,7 @@ impl Run for Rm {
         {
             refuse_running(&pool, &self.names)?;
         }
+        let remove_volumes = self.volumes;
         self.names.each(context, |pool, name| {
             let guest = Name::new(name)?;
             if self.force {
@@ -70,7 +80,7 @@ impl Run for Rm {
                     Err(error) => return Err(error.into()),
                 }
             }
-            guest::remove(&Guest::new(pool, &guest)).map_err(|error| match error {
+            let left = guest::remove(&Guest::new(pool, &guest)).map_err(|error| match error {
                 // Nobody is to be told to do what was just done.
                 guest::Error::Running { name, .. } | guest::Error::Restarting { name, .. }
                     if self.force =>
@@ -79,7 +89,41 @@ impl Run for Rm {
                 }
                 error => error,
             })?;
-            Ok((String::new(), output::json(&output::Named { name: name.to_owned() })))
+            volumes(pool, name, left, remove_volumes)
         })
     }
+}
+
+/// Says which volumes a removed guest has left, or removes those that no other guest has.
+fn volumes(
+    pool: &Pool,
+    name: &str,
+    left: Vec<Name>,
+    remove: bool,
+) -> Result<(String, String), Failure> {
+    let (mut kept, mut removed) = (Vec::new(), Vec::new());
+    for volume in left {
+        match if remove { volume::remove(pool, &volume).map(|()| true) } else { Ok(false) } {
+            Ok(true) => removed.push(volume.to_string()),
+            // Another guest has it, or has removed it.
+            Err(volume::Error::NotFound { .. }) => {}
+            Ok(false) | Err(volume::Error::InUse { .. }) => kept.push(volume.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let text = match kept.as_slice() {
+        [] => String::new(),
+        [one] => format!("{name}: volume {one} is kept; holm volume rm {one} removes it"),
+        many => format!(
+            "{name}: volumes {} are kept; holm volume rm {} removes them",
+            many.join(", "),
+            many.join(" ")
+        ),
+    };
+    let document = output::RemovedGuest {
+        name: name.to_owned(),
+        kept_volumes: kept,
+        removed_volumes: removed,
+    };
+    Ok((text, output::json(&document)))
 }

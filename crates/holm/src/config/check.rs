@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::entry::Entry;
-use super::types::{Arch, Config, Init, NetMode};
+use super::types::{Arch, BindMount, Config, Init, NetMode};
 
 /// A conflict, reported at a key and at an item of its list.
 pub(super) struct Conflict {
@@ -48,6 +48,8 @@ pub(super) fn check(config: &mut Config, entries: &[Entry]) -> Result<(), Confli
         Conflict { item, ..conflict }
     })?;
     no_duplicates("mounts", config.mounts.iter().map(|m| &m.target))?;
+    no_duplicates("volumes", config.volumes.iter().map(|v| &v.target))?;
+    check_volumes(config)?;
     no_duplicates("devices", config.devices.iter())
 }
 
@@ -113,6 +115,22 @@ fn check_addresses(config: &Config) -> Result<(), Conflict> {
     }
 }
 
+/// Volumes are mounted before what `mounts` names.
+fn check_volumes(config: &Config) -> Result<(), Conflict> {
+    for (item, volume) in config.volumes.iter().enumerate() {
+        let hides = |mount: &&BindMount| volume.target.starts_with(&mount.target);
+        if let Some(mount) = config.mounts.iter().find(hides) {
+            let message = format!(
+                "volumes: {} is, or lies below, the target of a mount, {}, which would hide it",
+                volume.target.display(),
+                mount.target.display()
+            );
+            return Err(Conflict { item: Some(item), ..conflict("volumes", message) });
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a list that holds an item twice.
 fn no_duplicates<T: std::hash::Hash + Eq>(
     key: &'static str,
@@ -124,6 +142,7 @@ fn no_duplicates<T: std::hash::Hash + Eq>(
             let what = match key {
                 "net.publish" => "the same host port is published twice",
                 "mounts" => "two mounts have the same target",
+                "volumes" => "two volumes have the same target",
                 _ => "the same device is given twice",
             };
             return Err(Conflict { item: Some(item), ..conflict(key, format!("{key}: {what}")) });

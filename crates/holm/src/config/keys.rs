@@ -24,7 +24,7 @@ pub(super) fn is_group(name: &str) -> bool {
 }
 
 /// Names that other tools use, and the key that Holm has instead.
-const ALIASES: [(&str, &str); 28] = [
+const ALIASES: [(&str, &str); 27] = [
     ("image", "base"),
     ("memory", "memory.limit"),
     ("memory.max", "memory.limit"),
@@ -46,7 +46,6 @@ const ALIASES: [(&str, &str); 28] = [
     ("disk.quota", "disk.size"),
     ("ports", "net.publish"),
     ("publish", "net.publish"),
-    ("volumes", "mounts"),
     ("net", "net.mode"),
     ("dns", "net.dns"),
     ("host-access", "net.host-access"),

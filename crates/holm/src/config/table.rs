@@ -18,7 +18,7 @@ const MODES: [(&str, NetMode); 3] =
 const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
 
 /// All keys, in the order of the documentation.
-pub(super) static KEYS: [Key; 39] = [
+pub(super) static KEYS: [Key; 40] = [
     Key {
         name: "base",
         kind: Kind::Text,
@@ -314,6 +314,16 @@ pub(super) static KEYS: [Key; 39] = [
         help: "host directories or files bound into the guest: SOURCE:TARGET[:ro]",
         set: |c, i| each(i, values::mount).map(|v| c.mounts = v),
         show: |c, _| c.mounts.iter().map(values::show_mount).collect(),
+    },
+    Key {
+        name: "volumes",
+        kind: Kind::List("pg:/var/lib/postgresql"),
+        default: "none",
+        effect: NextStart,
+        help: "volumes mounted in the guest: NAME:TARGET[:SIZE][:ro]; one that does not exist is \
+               made at the start, with what the guest has at TARGET (`holm volume ls`)",
+        set: |c, i| each(i, values::volume).map(|v| c.volumes = v),
+        show: |c, _| c.volumes.iter().map(values::show_volume).collect(),
     },
     Key {
         name: "devices",

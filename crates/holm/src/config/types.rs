@@ -42,6 +42,8 @@ pub struct Config {
     pub net: Net,
     /// Host directories and files bound into the guest, in the order of the file.
     pub mounts: Vec<BindMount>,
+    /// Volumes of the Holm root mounted in the guest, in the order of the file.
+    pub volumes: Vec<VolumeMount>,
     /// Host device nodes passed by name, each directly or deeper below `/dev`.
     pub devices: Vec<PathBuf>,
     /// Environment of init (or of the command and the services under minimal init).
@@ -252,6 +254,19 @@ pub struct BindMount {
     pub source: PathBuf,
     /// Absolute path in the guest, without `..`.
     pub target: PathBuf,
+    /// The guest cannot write there.
+    pub read_only: bool,
+}
+
+/// A volume mounted in a guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeMount {
+    /// The volume's name.
+    pub name: String,
+    /// Absolute path in the guest, without `..`.
+    pub target: PathBuf,
+    /// The most that it may hold, in bytes.
+    pub size: Option<u64>,
     /// The guest cannot write there.
     pub read_only: bool,
 }

@@ -9,6 +9,9 @@ use crate::failed::is_there;
 use crate::pool;
 use crate::rootfs::{UPPER, Upper, WORK};
 
+/// The mark of a layer in which the guest has not run yet, though it has in another.
+pub(super) const NEW: &str = "new";
+
 /// A guest's private layer.
 #[derive(Clone, Debug)]
 pub enum Layer {
@@ -36,6 +39,33 @@ impl Layer {
                 .map_err(|error| Failed::new("make the directory", &path, error))?;
         }
         pool::sync(&disk)
+    }
+
+    /// Marks the layer in the directory `disk` as one in which the guest has not run yet, so that
+    /// its identity is written into it at the next start. The mark comes and goes with the layer.
+    pub fn mark_new(disk: &Path) -> Result<(), Failed> {
+        let path = disk.join(NEW);
+        fs::write(&path, "").map_err(|error| Failed::new("write", &path, error))?;
+        pool::sync(disk)
+    }
+
+    /// Whether it is so marked.
+    pub fn is_new(&self) -> Result<bool, Failed> {
+        match self {
+            Self::Disk(disk) => is_there(&disk.join(NEW)),
+            Self::Image(image) => is_there(&directory_of(image).join(NEW)),
+            Self::Memory(_) => Ok(true),
+        }
+    }
+
+    /// Removes the mark.
+    pub fn mark_started(&self) {
+        let disk = match self {
+            Self::Disk(disk) => disk,
+            Self::Image(image) => &directory_of(image),
+            Self::Memory(_) => return,
+        };
+        let _ = fs::remove_file(disk.join(NEW));
     }
 
     /// The guest's own metadata image, which it has since it was unified. An error if that was made
@@ -73,4 +103,9 @@ impl Layer {
 
 fn directory(guest_dir: &Path) -> PathBuf {
     guest_dir.join("disk")
+}
+
+/// The directory beside an image, which has no files of the guest.
+fn directory_of(image: &Path) -> PathBuf {
+    image.with_file_name("disk")
 }

@@ -1,8 +1,9 @@
 //! The limits of a guest's private layer.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::layer::NEW;
 use super::limit::image::{self, Fitted};
 use super::limit::{self, Backend, Limits};
 use super::{Error, Layer};
@@ -63,6 +64,10 @@ impl<'a> Place<'a> {
         match (self.limited()?, limits.any()) {
             (None, false) => {}
             (Some(Limited::Image), _) => {
+                // A rebuild has removed it.
+                if !is_there(&self.image())? && is_there(&self.disk().join(NEW))? {
+                    image::make(self.pool, &self.image(), limits)?;
+                }
                 image::fit(self.pool, &self.image(), limits)?;
                 return Ok(Layer::Image(self.image()));
             }
@@ -117,6 +122,14 @@ impl<'a> Place<'a> {
             return Err(Error::NoSize);
         }
         self.check_empty()
+    }
+
+    /// Moves the image of a layer that is being rebuilt to `trash`. The next start makes a new one.
+    pub fn remove_image(&self, trash: &Path) -> Result<(), Error> {
+        let image = self.image();
+        unless_gone(fs::rename(&image, trash.join(IMAGE)))
+            .map_err(|error| Failed::new("remove", &image, error))?;
+        Ok(())
     }
 
     /// Frees what the host's filesystem keeps about the layer, before it is removed.

@@ -7,6 +7,7 @@
 //!   image     what it has in common with others, after it was unified: an EROFS image in the
 //!             composefs layout, of which the directory `tree` is the layer below `upper`
 //!   objects   the list of the objects that this image refers to
+//!   new       its guest was rebuilt, and has not run in it yet
 //!   base      the base that this image was made for, and when that was imported
 //!   charged   how many bytes of these objects are charged to its limit: those that its base does
 //!             not have

@@ -34,7 +34,7 @@ macro_rules! codes {
 codes! {
     Usage "usage" "The command line is wrong.",
     VerbUnknown "verb-unknown" "Holm has no such verb.",
-    NameInvalid "name-invalid" "A guest or base cannot have this name.",
+    NameInvalid "name-invalid" "A guest, base or volume cannot have this name.",
     FeatureUnknown "feature-unknown" "`holm doctor` knows no such feature.",
 
     GuestNotFound "guest-not-found" "There is no guest of this name.",
@@ -78,6 +78,10 @@ codes! {
     LayerOfOtherBase "layer-of-other-base" "The guest's private layer belongs to another base.",
     DiskUnusable "disk-unusable" "The disk image of a guest is damaged, in use or not as it must be.",
     DiskKindFixed "disk-kind-fixed" "The kind of a private layer cannot change any more.",
+    VolumeNotFound "volume-not-found" "There is no volume of this name.",
+    VolumeExists "volume-exists" "A volume of this name exists already.",
+    VolumeInUse "volume-in-use" "Guests have the volume.",
+    VolumeDamaged "volume-damaged" "A part of the volume is missing or cannot be read.",
     InitMissing "init-missing" "The base has no init that Holm knows.",
 
     InitNotExecutable "init-not-executable" "The guest's init cannot be executed.",

@@ -9,13 +9,13 @@ use super::limits::limits;
 use super::machine_id::mark_started;
 use super::running::write_record;
 use crate::cgroup::GuestCgroup;
-use crate::config::Arch;
 use crate::failed::in_one_line;
 use crate::launch::{self, Assembled, Assembly, FilterLoader, Running, Spec, Stdio};
 use crate::net;
 use crate::process::{self, HeldConsole, own_pid};
-use crate::rootfs::{Layers, Sources};
+use crate::rootfs::Sources;
 use crate::step;
+use crate::volume;
 
 /// A start in progress: everything is decided, and the guest's cgroup is made.
 #[derive(Debug)]
@@ -24,18 +24,21 @@ pub struct Attempt<'a> {
     pub cgroup: GuestCgroup,
     /// A terminal that is held for its console.
     pub held: Option<HeldConsole>,
+    /// Keeps its volumes from being removed until the run record names them, and longer.
+    _volumes: Vec<volume::Pin>,
 }
 
 impl<'a> Attempt<'a> {
     /// Makes the guest's cgroup and writes the run record. From here on other
     /// commands see an ephemeral guest, which has no directory.
     pub fn begin(decision: Decision<'a>) -> Result<Self> {
+        let volumes = decision.volumes()?;
         let Decision { guest, ids, .. } = &decision;
         let owner = (ids.base, ids.base);
         let limits = limits(&decision.config);
         let pool = guest.pool().cgroup()?;
         let cgroup = GuestCgroup::create(pool, guest.name().as_str(), &limits, owner)?;
-        let attempt = Self { decision, cgroup, held: None };
+        let attempt = Self { decision, cgroup, held: None, _volumes: volumes };
         step::done("cgroup");
         attempt.record(0, own_pid())?;
         step::done("record");
@@ -74,17 +77,12 @@ impl<'a> Attempt<'a> {
         let (stage, objects) = (guest.pool().stage_dir(), guest.pool().objects_dir());
         let sources = Sources {
             stage: &stage,
-            layers: Layers {
-                image: &decision.base.image,
-                unified: decision.unified.as_deref(),
-                objects: &objects,
-                upper: decision.layer.upper(),
-                xino: config.arch != Arch::I686,
-            },
+            layers: decision.layers(&objects),
             base: decision.ids.base,
             shm: config.memory.shm,
             devices: &config.devices,
             binds: &config.mounts,
+            volumes: &volume::mounts(guest.pool(), &config.volumes),
             init_program: init_file.as_deref(),
             persistent: decision.layer.is_persistent(),
             host_network: !net::has_own_namespace(&decision.network),
@@ -117,6 +115,7 @@ impl<'a> Attempt<'a> {
         let decision = &self.decision;
         if decision.is_first && !decision.ephemeral {
             mark_started(&decision.guest);
+            decision.layer.mark_started();
         }
         Ok(running)
     }

@@ -1,7 +1,7 @@
 //! What is decided about a start before the guest's cgroup and processes are made.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use holm_proto::{init, path};
 use rustix::fs::Mode;
@@ -10,17 +10,18 @@ use rustix::process::umask;
 use super::error::{Error, Result};
 use super::handle::Guest;
 use super::machine_id::machine_id;
-use crate::config::{Config, Init as InitKind, Restart, Rlimit};
+use crate::config::{Arch, Config, Init as InitKind, Restart, Rlimit};
 use crate::disk::Layer;
 use crate::host;
 use crate::launch::{self, Init, Stdio};
 use crate::net;
 use crate::pool::Name;
 use crate::record::{Ids, Network, RunRecord, now, since_boot};
-use crate::rootfs;
+use crate::rootfs::{self, Layers};
 use crate::step;
 use crate::store::{self, Base};
 use crate::system::{self, BootFiles, Content, File, Identity, Kind};
+use crate::volume;
 
 /// What is known about a start before the guest's cgroup and processes are made.
 #[derive(Debug)]
@@ -58,6 +59,7 @@ pub fn decide(
     umask(Mode::from_raw_mode(0o022));
     let pool = guest.pool();
     let (machine_id, is_first) = machine_id(&guest, !ephemeral)?;
+    let is_first = is_first || layer.is_new()?;
     let (base, pin) = store::pin(pool, &Name::new(&config.base)?)?;
     let unified = layer.image(&base.identity())?;
     step::done("base");
@@ -80,6 +82,29 @@ pub fn decide(
 }
 
 impl Decision<'_> {
+    /// What the guest's root is made of; `objects` is the directory of objects.
+    pub fn layers<'a>(&'a self, objects: &'a Path) -> Layers<'a> {
+        Layers {
+            image: &self.base.image,
+            unified: self.unified.as_deref(),
+            objects,
+            upper: self.layer.upper(),
+            xino: self.config.arch != Arch::I686,
+        }
+    }
+
+    /// Pins the guest's volumes, and makes those that do not exist.
+    pub fn volumes(&self) -> Result<Vec<volume::Pin>> {
+        let wanted = &self.config.volumes;
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (pool, name) = (self.guest.pool(), self.guest.name());
+        let pins = volume::make_missing(pool, name, wanted, self.layers(&pool.objects_dir()))?;
+        step::done("volumes");
+        Ok(pins)
+    }
+
     /// The run record.
     pub fn record(&self, init: (i32, u64), monitor: (i32, u64)) -> RunRecord {
         RunRecord {
@@ -96,6 +121,7 @@ impl Decision<'_> {
             security: self.config.security.clone(),
             arch: self.config.arch,
             rlimits: self.rlimits(),
+            volumes: self.config.volumes.iter().map(|volume| volume.name.clone()).collect(),
             minimal: self.is_minimal(),
             notifies: self.kind().notifies(),
             ephemeral: self.ephemeral,

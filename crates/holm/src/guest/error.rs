@@ -25,6 +25,9 @@ pub enum Error {
     /// The private layer.
     #[error(transparent)]
     Disk(#[from] crate::disk::Error),
+    /// A volume.
+    #[error(transparent)]
+    Volume(#[from] crate::volume::Error),
     /// guest.toml.
     #[error(transparent)]
     Config(#[from] crate::config::Error),
@@ -213,6 +216,7 @@ impl Coded for Error {
             Self::Pool(error) => error.details(),
             Self::Store(error) => error.details(),
             Self::Disk(error) => error.details(),
+            Self::Volume(error) => error.details(),
             Self::Config(error) => error.details(),
             Self::Cgroup(error) => error.details(),
             Self::Net(error) => error.details(),

@@ -5,7 +5,7 @@ use super::error::{Error, Result};
 use super::handle::Guest;
 use super::require_stopped::require_stopped;
 use crate::failed::is_there;
-use crate::pool;
+use crate::pool::{self, Name};
 use crate::store;
 
 /// Whether a guest is protected from removal. A guest.toml that is broken or gone does not protect
@@ -14,10 +14,12 @@ pub fn is_protected(guest: &Guest<'_>) -> Result<bool> {
     Ok(guest.usable_config()?.is_some_and(|config| config.protect))
 }
 
-/// Removes a stopped guest and everything in its directory.
-pub fn remove(guest: &Guest<'_>) -> Result<()> {
+/// Removes a stopped guest and everything in its directory. Its volumes stay: returns the names of
+/// those that exist.
+pub fn remove(guest: &Guest<'_>) -> Result<Vec<Name>> {
     let (pool, name) = (guest.pool(), guest.name());
     let locked = guest.lock()?;
+    let volumes = volumes(guest)?;
     if is_protected(guest)? {
         return Err(Error::Protected(name.clone()));
     }
@@ -45,5 +47,19 @@ pub fn remove(guest: &Guest<'_>) -> Result<()> {
     if had_objects {
         store::request(pool)?;
     }
-    Ok(())
+    Ok(volumes)
+}
+
+/// The volumes that its settings name and that exist, sorted.
+fn volumes(guest: &Guest<'_>) -> Result<Vec<Name>> {
+    let mut volumes = Vec::new();
+    for volume in guest.usable_config()?.map_or(Vec::new(), |config| config.volumes) {
+        let name = Name::new(&volume.name)?;
+        if is_there(&guest.pool().volume_dir(&name))? {
+            volumes.push(name);
+        }
+    }
+    volumes.sort();
+    volumes.dedup();
+    Ok(volumes)
 }

@@ -31,7 +31,8 @@ pub(super) fn start_again(guest: &Guest<'_>, held: Option<HeldConsole>) -> Resul
         return Err(Error::AlreadyRunning(guest.name().clone()));
     }
     locked.cancel_restart()?;
-    let attempt = Attempt { held, ..begin(&locked, |_| Ok(()))? };
+    let mut attempt = begin(&locked, |_| Ok(()))?;
+    attempt.held = held;
     let let_go = || attempt.held.iter().for_each(HeldConsole::let_go);
     let started = spawn_monitor(guest, |ready| launch_and_monitor(&attempt, ready), let_go);
     if started.is_err() {

@@ -28,7 +28,7 @@ pub(super) fn image(machine: &Machine) -> Answer {
 pub(super) fn id_maps(machine: &Machine) -> Answer {
     machine.try_out(|scratch| {
         let namespace = child::user_namespace(PROBE_IDS)?;
-        clone_tree(&scratch.directory("mapped")?, namespace.as_fd())
+        clone_tree(&scratch.directory("mapped")?, Some(namespace.as_fd()))
             .map_err(|error| in_one_line(&error))?;
         Ok(format!("on {}", machine.root.display()))
     })
@@ -61,7 +61,8 @@ fn mount_and_write(scratch: &Scratch, user_namespace: BorrowedFd<'_>) -> Result<
     };
     unshare_mounts().map_err(|error| in_one_line(&error))?;
     let _guest_root = GuestRoot::assume(PROBE_IDS).map_err(|error| in_one_line(&error))?;
-    let root = mount_root(&stage, layers, user_namespace).map_err(|error| in_one_line(&error))?;
+    let root =
+        mount_root(&stage, layers, Some(user_namespace)).map_err(|error| in_one_line(&error))?;
     mkdirat(&root, "probe", Mode::from_raw_mode(0o755))
         .map_err(|errno| format!("cannot write to the overlay: {errno}"))?;
     Ok(String::new())

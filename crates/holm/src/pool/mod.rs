@@ -6,6 +6,7 @@
 //!   objects/ab/cdef…              file bodies, named by digest
 //!   bases/NAME/{base.toml,image}
 //!   guests/NAME/                  guest.toml, id, disk/{upper,work}, log, last
+//!   volumes/NAME/{volume.toml,data}
 //!   ids/C                         context id C is taken; a symbolic link to ../guests/NAME
 //!   lock/WHAT                     locks that concern the whole root
 //!   tmp/                          guests that are being created or removed, files being written
@@ -15,6 +16,7 @@
 //!   N/guests/NAME/monitor.sock
 //! ```
 
+mod disk_usage;
 mod error;
 mod files;
 mod ids;
@@ -25,6 +27,7 @@ mod open;
 mod root;
 mod tmp;
 
+pub(crate) use disk_usage::disk_usage;
 pub use error::{Error, Result};
 pub(crate) use files::{remove_tree, sync};
 pub use instance::{DEFAULT_ROOT, MAX_INSTANCE};

@@ -15,7 +15,7 @@ pub struct BadName {
     reason: &'static str,
 }
 
-/// The name of a guest or a base: safe as a file name, a cgroup and a host name.
+/// The name of a guest, a base or a volume: safe as a file name, a cgroup and a host name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 

@@ -19,7 +19,7 @@ const MARK: &str = "bases";
 
 /// The directories of a root, in the order in which they are made; those before [`MARK`] are
 /// all that a command leaves that was killed before.
-const DIRECTORIES: [&str; 10] = [
+const DIRECTORIES: [&str; 11] = [
     "objects",
     MARK,
     "guests",
@@ -30,6 +30,7 @@ const DIRECTORIES: [&str; 10] = [
     "stage/disk",
     "stage/root",
     "stage/unified",
+    "volumes",
 ];
 
 /// The directory that is made last: a root of an earlier version does not have it yet.

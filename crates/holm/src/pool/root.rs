@@ -114,6 +114,16 @@ impl Pool {
         self.guests_dir().join(guest.as_str())
     }
 
+    /// The directory of all volumes.
+    pub fn volumes_dir(&self) -> PathBuf {
+        self.root.join("volumes")
+    }
+
+    /// The directory of a volume.
+    pub fn volume_dir(&self, volume: &Name) -> PathBuf {
+        self.volumes_dir().join(volume.as_str())
+    }
+
     /// The directory of a guest's sockets.
     pub fn guest_run_dir(&self, guest: &Name) -> PathBuf {
         self.run.join("guests").join(guest.as_str())
@@ -143,6 +153,12 @@ impl Pool {
     /// The names of all bases, sorted.
     pub fn bases(&self) -> Result<Vec<Name>> {
         names_in(&self.root.join("bases"))
+    }
+
+    /// The names of all volumes, sorted. A root that an earlier version has made has none before
+    /// the next command that changes something.
+    pub fn volumes(&self) -> Result<Vec<Name>> {
+        names_in(&self.volumes_dir())
     }
 
     /// Locks a guest. Waits while another process has it locked.
@@ -176,6 +192,11 @@ impl Pool {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Locks a volume unless another process has it locked.
+    pub(crate) fn try_lock_volume(&self, volume: &Name) -> Result<Option<Lock>> {
+        Lock::try_directory(&self.volume_dir(volume))
     }
 
     /// Takes one of the locks that concern the whole root. Waits while another process has it.

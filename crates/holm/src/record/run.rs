@@ -46,6 +46,9 @@ pub struct RunRecord {
     /// Resource limits of its processes, beyond the defaults.
     #[serde(default)]
     pub rlimits: BTreeMap<String, Rlimit>,
+    /// The volumes that are mounted in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<String>,
     /// Process 1 is Holm's own init, which keeps the console.
     pub minimal: bool,
     /// Init sends `READY=1` when the guest is ready.

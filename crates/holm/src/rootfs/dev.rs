@@ -53,7 +53,7 @@ pub fn mount_dev(
     user_namespace: BorrowedFd<'_>,
 ) -> Result<OwnedFd> {
     let small = [("size", "1m"), ("nr_inodes", "1k")];
-    let dev = mount_tmpfs("0755", &small, flags, user_namespace)?;
+    let dev = mount_tmpfs("0755", &small, flags, Some(user_namespace))?;
     let before = umask(Mode::empty());
     let filled = fill(&dev, devices);
     umask(before);

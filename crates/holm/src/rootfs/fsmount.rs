@@ -85,7 +85,7 @@ pub fn mount_tmpfs(
     mode: &str,
     options: &[(&str, &str)],
     attributes: MountAttrFlags,
-    user_namespace: BorrowedFd<'_>,
+    user_namespace: Option<BorrowedFd<'_>>,
 ) -> Result<OwnedFd> {
     // Id 0 before the mapping: without it the root would belong to the maker's id, which means
     // nothing after the mapping.
@@ -95,18 +95,22 @@ pub fn mount_tmpfs(
         memory = memory.set(key, *value)?;
     }
     let memory = memory.mount(attributes)?;
-    mount::make_idmapped(memory.as_fd(), user_namespace)
-        .map_err(|error| Error::io("make an idmapped mount of", "a tmpfs", error))?;
+    if let Some(user_namespace) = user_namespace {
+        mount::make_idmapped(memory.as_fd(), user_namespace)
+            .map_err(|error| Error::io("make an idmapped mount of", "a tmpfs", error))?;
+    }
     Ok(memory)
 }
 
 /// A copy of the mount at `path` (of its part below `path`, to be exact), detached, whose
-/// owners appear as `user_namespace` maps them.
-pub fn clone_tree(path: &Path, user_namespace: BorrowedFd<'_>) -> Result<OwnedFd> {
+/// owners appear as `user_namespace` maps them, or as they are without one.
+pub fn clone_tree(path: &Path, user_namespace: Option<BorrowedFd<'_>>) -> Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let tree = open_tree(CWD, path, flags).map_err(|errno| Error::io("open", path, errno))?;
-    mount::make_idmapped(tree.as_fd(), user_namespace)
-        .map_err(|error| Error::io("make an idmapped mount of", path, error))?;
+    if let Some(user_namespace) = user_namespace {
+        mount::make_idmapped(tree.as_fd(), user_namespace)
+            .map_err(|error| Error::io("make an idmapped mount of", path, error))?;
+    }
     Ok(tree)
 }
 

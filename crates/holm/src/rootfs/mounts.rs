@@ -27,6 +27,8 @@ pub struct Sources<'a> {
     pub devices: &'a [PathBuf],
     /// Host directories and files to bind.
     pub binds: &'a [BindMount],
+    /// Directories of volumes to bind.
+    pub volumes: &'a [BindMount],
     /// Minimal init, if it is to be executed.
     pub init_program: Option<&'a Path>,
     /// The guest's private layer is on disk and outlives its runs.
@@ -59,7 +61,7 @@ pub struct Mounts<'a> {
 impl<'a> Mounts<'a> {
     /// Mounts the root.
     pub fn new(sources: Sources<'a>, namespaces: &'a Namespaces) -> Result<Self> {
-        let root = mount_root(sources.stage, sources.layers, namespaces.user.as_fd())?;
+        let root = mount_root(sources.stage, sources.layers, Some(namespaces.user.as_fd()))?;
         Ok(Self { tree: Tree::new(root), sources, namespaces, empty: None })
     }
 
@@ -92,7 +94,7 @@ impl<'a> Mounts<'a> {
 
     fn has(&self, when: When) -> Result<bool> {
         Ok(match when {
-            When::Always | When::Named => true,
+            When::Always | When::Named | When::Volumes => true,
             When::Persistent => self.sources.persistent,
             When::MinimalInit => self.sources.init_program.is_some(),
             When::HostNetwork => self.sources.host_network,
@@ -110,13 +112,18 @@ impl<'a> Mounts<'a> {
             What::Proc => {
                 api_filesystems::attach_proc(&self.tree, mount, self.namespaces.pid.as_fd())
             }
-            What::Binds => self.sources.binds.iter().try_for_each(|bind| {
-                let (made, point) = binds::make(bind, mount.flags, self.user_namespace())?;
-                self.tree.attach(&made, &bind.target, point, Links::Follow)
-            }),
+            What::Volumes => self.bind(self.sources.volumes, mount),
+            What::Binds => self.bind(self.sources.binds, mount),
             What::Program | What::File(_) => self.attach(mount, Point::File),
             _ => self.attach(mount, Point::Directory),
         }
+    }
+
+    fn bind(&self, binds: &[BindMount], mount: &Mount) -> Result<()> {
+        binds.iter().try_for_each(|bind| {
+            let (made, point) = binds::make(bind, mount.flags, self.user_namespace())?;
+            self.tree.attach(&made, &bind.target, point, Links::Follow)
+        })
     }
 
     fn attach(&mut self, mount: &Mount, point: Point) -> Result<()> {
@@ -137,9 +144,9 @@ impl<'a> Mounts<'a> {
             What::Terminals => dev::mount_devpts(self.sources.base, flags),
             What::SharedMemory => {
                 let size = self.sources.shm.to_string();
-                mount_tmpfs("1777", &[("size", &size)], flags, self.user_namespace())
+                mount_tmpfs("1777", &[("size", &size)], flags, Some(self.user_namespace()))
             }
-            What::Memory => mount_tmpfs("0755", &[], flags, self.user_namespace()),
+            What::Memory => mount_tmpfs("0755", &[], flags, Some(self.user_namespace())),
             What::Empty => api_filesystems::empty(self.empty.as_ref(), mount),
             What::Sysfs => Filesystem::open("sysfs")?.mount(flags),
             What::Cgroup => Filesystem::open("cgroup2")?.flag("nsdelegate")?.mount(flags),
@@ -152,7 +159,9 @@ impl<'a> Mounts<'a> {
             What::Again(path) | What::File(path) => {
                 api_filesystems::again(&self.tree, Path::new(path), mount)
             }
-            What::Root | What::Proc | What::Binds => unreachable!("made by `mount`"),
+            What::Root | What::Proc | What::Volumes | What::Binds => {
+                unreachable!("made by `mount`")
+            }
         }
     }
 

@@ -54,11 +54,12 @@ pub const TREE: &str = "tree";
 /// `stage/root`; returns the overlay.
 ///
 /// The layers are idmapped, not the overlay: overlayfs does not support idmapped mounts of itself.
+/// Without a user namespace owners are as on the disk.
 /// Before Linux 6.15 it takes no detached mount as a layer, so they are attached and named by path.
 pub fn mount_root(
     stage: &Path,
     layers: Layers<'_>,
-    user_namespace: BorrowedFd<'_>,
+    user_namespace: Option<BorrowedFd<'_>>,
 ) -> Result<OwnedFd> {
     attach_image(layers.image, &stage.join("image"), user_namespace)?;
     let unified = stage.join("unified");
@@ -103,22 +104,26 @@ pub fn mount_image(image: &Path) -> Result<OwnedFd> {
     Filesystem::open("erofs")?.set("source", image)?.mount(MountAttrFlags::MOUNT_ATTR_RDONLY)
 }
 
-fn attach_image(image: &Path, on: &Path, user_namespace: BorrowedFd<'_>) -> Result<()> {
-    let mounted = mount_image(image)?;
-    mount::make_idmapped(mounted.as_fd(), user_namespace)
-        .map_err(|error| Error::io("make an idmapped mount of", image, error))?;
-    attach(mounted, on)
+fn attach_image(image: &Path, on: &Path, user_namespace: Option<BorrowedFd<'_>>) -> Result<()> {
+    attach(idmapped(mount_image(image)?, image, user_namespace)?, on)
 }
 
-fn mount_upper(upper: Upper<'_>, user_namespace: BorrowedFd<'_>) -> Result<OwnedFd> {
+fn idmapped(
+    mounted: OwnedFd,
+    image: &Path,
+    user_namespace: Option<BorrowedFd<'_>>,
+) -> Result<OwnedFd> {
+    if let Some(user_namespace) = user_namespace {
+        mount::make_idmapped(mounted.as_fd(), user_namespace)
+            .map_err(|error| Error::io("make an idmapped mount of", image, error))?;
+    }
+    Ok(mounted)
+}
+
+fn mount_upper(upper: Upper<'_>, user_namespace: Option<BorrowedFd<'_>>) -> Result<OwnedFd> {
     match upper {
         Upper::Disk(directory) => clone_tree(directory, user_namespace),
-        Upper::Image(image) => {
-            let mounted = LoopDevice::of(image)?.mount()?;
-            mount::make_idmapped(mounted.as_fd(), user_namespace)
-                .map_err(|error| Error::io("make an idmapped mount of", image, error))?;
-            Ok(mounted)
-        }
+        Upper::Image(image) => idmapped(LoopDevice::of(image)?.mount()?, image, user_namespace),
         Upper::Memory { size, inodes } => {
             let limits = [("size", size), ("nr_inodes", inodes)];
             let texts = limits.map(|(key, limit)| (key, limit.map(|limit| limit.to_string())));

@@ -56,6 +56,8 @@ pub enum What {
     Again(&'static str),
     /// This file of the guest.
     File(&'static str),
+    /// The volumes that `volumes` in guest.toml names.
+    Volumes,
     /// The host's files and directories that `mounts` in guest.toml names.
     Binds,
 }
@@ -97,7 +99,9 @@ pub enum When {
     NoNesting,
     /// Those in which a file or directory of this name is there.
     Present(&'static str),
-    /// Those whose guest.toml names some.
+    /// Those whose guest.toml names volumes.
+    Volumes,
+    /// Those whose guest.toml names files or directories of the host.
     Named,
 }
 
@@ -202,6 +206,8 @@ pub static TABLE: &[Mount] = &[
     masked_directory("/sys/firmware"),
     // The boot loader's raw parameter block (`data` is world-readable): physical addresses again.
     masked_directory("/sys/kernel/boot_params"),
+    // The guest's own disk, as the root is: setuid programs work there, device nodes do not.
+    mount("*", What::Volumes, ROOT_FLAGS, Part::Binds).when(When::Volumes).external(),
     mount("*", What::Binds, NOSUID.union(NODEV), Part::Binds).when(When::Named).external(),
 ];
 

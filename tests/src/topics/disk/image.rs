@@ -14,7 +14,23 @@ pub const TESTS: &[Test] = &[
     test!(one_loop_device_while_a_mount_lingers),
     test!(a_damaged_image),
     test!(unify_leaves_it_out),
+    test!(a_rebuild_makes_another),
 ];
+
+fn a_rebuild_makes_another(sandbox: &mut Sandbox) {
+    on(Kind::Plain, sandbox, |sandbox| {
+        launch(sandbox, "box", &["disk.size=32M"]);
+        exec(sandbox, "box", ": >/file").ok();
+        let before = size(sandbox, "box");
+        sandbox.holm(&["stop", "box"]).ok();
+        sandbox.holm(&["rebuild", "box"]).ok();
+        sandbox.holm(&["start", "box"]).ok();
+        exec(sandbox, "box", "test ! -e /file").ok();
+        assert_eq!(size(sandbox, "box"), before);
+        sandbox.holm(&["rm", "--force", "box"]).ok();
+        sandbox.wait_for("its loop device goes", || (loop_devices(sandbox) == 0).then_some(()));
+    });
+}
 
 fn its_size_changes(sandbox: &mut Sandbox) {
     on(Kind::Plain, sandbox, |sandbox| {

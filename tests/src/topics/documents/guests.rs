@@ -17,10 +17,12 @@ pub enum Guests {
 }
 
 /// Verbs that make their guest or need it in a certain state; the others need it running.
-const GUESTS: [(&str, Guests); 8] = [
+const GUESTS: [(&str, Guests); 10] = [
     ("create", Guests::None),
     ("launch", Guests::None),
     ("run", Guests::None),
+    ("volume", Guests::None),
+    ("rebuild", Guests::Stopped),
     ("release", Guests::Stopped),
     ("rename", Guests::Stopped),
     ("rm", Guests::Stopped),
@@ -40,6 +42,9 @@ const RENAMED: [&str; 2] = ["shop", "www"];
 pub fn prepare_for(sandbox: &Sandbox, reader: &Reader, verb: &str) {
     if verb.starts_with("base") {
         prepare_bases(sandbox, reader);
+    }
+    if matches!(verb, "volume inspect" | "volume rm") {
+        prepare_volumes(sandbox);
     }
     let guests = GUESTS.iter().find(|(name, _)| *name == verb).map_or(Guests::Running, |(_, g)| *g);
     prepare(sandbox, guests);
@@ -98,6 +103,15 @@ fn prepare_bases(sandbox: &Sandbox, reader: &Reader) {
     }
     for base in ["mine", "plain", "theirs"].into_iter().filter(|name| is_there(name)) {
         sandbox.holm(&["base", "rm", base]).ok();
+    }
+}
+
+/// The volumes that the examples look at and remove are there.
+fn prepare_volumes(sandbox: &Sandbox) {
+    let present = sandbox.holm(&["volume", "ls", "-q"]).ok().stdout;
+    let is_there = |name: &str| present.lines().any(|line| line == name);
+    for volume in ["pg", "old", "older", "oldest"].into_iter().filter(|name| !is_there(name)) {
+        sandbox.holm(&["volume", "create", volume]).ok();
     }
 }
 

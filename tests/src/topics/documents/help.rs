@@ -40,10 +40,13 @@ pub fn verbs(sandbox: &Sandbox) -> Vec<String> {
     let overview = sandbox.holm(&["help"]).ok().stdout;
     let overview = overview.split("\nOptions:").next().unwrap_or_default();
     let mut all = listed(overview);
-    let below = sandbox.holm(&["help", "base"]).ok().stdout;
-    let below = below.split("Commands:\n").nth(1).expect("the verbs of base");
-    let below = listed(below.split("\n\n").next().unwrap_or_default());
-    all.extend(below.iter().filter(|verb| *verb != "help").map(|verb| format!("base {verb}")));
+    for noun in ["base", "volume"] {
+        let below = sandbox.holm(&["help", noun]).ok().stdout;
+        let below = below.split("Commands:\n").nth(1).expect("the verbs of a noun");
+        let below = listed(below.split("\n\n").next().unwrap_or_default());
+        let below = below.iter().filter(|verb| *verb != "help");
+        all.extend(below.map(|verb| format!("{noun} {verb}")));
+    }
     all
 }
 

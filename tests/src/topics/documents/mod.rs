@@ -46,9 +46,10 @@ pub const TESTS: &[Test] = &[
 const README: &str = include_str!("../../../../README.md");
 const CONTRIBUTING: &str = include_str!("../../../../CONTRIBUTING.md");
 
-const DOCUMENTS: [(&str, &str); 8] = [
+const DOCUMENTS: [(&str, &str); 9] = [
     ("getting-started.md", include_str!("../../../../docs/getting-started.md")),
     ("guests.md", include_str!("../../../../docs/guests.md")),
+    ("disks.md", include_str!("../../../../docs/disks.md")),
     ("bases.md", include_str!("../../../../docs/bases.md")),
     ("config.md", include_str!("../../../../docs/config.md")),
     ("network.md", include_str!("../../../../docs/network.md")),

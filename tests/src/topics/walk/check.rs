@@ -42,6 +42,10 @@ pub fn check(
         check_files(sandbox)?;
     }
     check_temporary(sandbox)?;
+    let volume = sandbox.holm(&["volume", "ls"]);
+    if !volume.status.success() || volume.stderr.contains("damaged") {
+        return Err(format!("half a volume\n{volume}"));
+    }
     verb.import.map_or(Ok(()), |import| check_base(sandbox, import))
 }
 
@@ -146,8 +150,10 @@ pub fn left(sandbox: &Sandbox) -> Vec<String> {
     if !sandbox.root().join("objects").is_symlink() {
         all.extend(objects(sandbox.root()));
     }
-    let entries = std::fs::read_dir(sandbox.root()).expect("the root");
-    all.extend(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    for directory in [".", "volumes"] {
+        let entries = std::fs::read_dir(sandbox.root().join(directory)).expect("the root");
+        all.extend(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    }
     all.sort();
     all
 }

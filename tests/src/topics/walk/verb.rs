@@ -65,6 +65,9 @@ impl<'a> Verb<'a> {
     #[track_caller]
     fn prepare(&self, sandbox: &Sandbox) {
         self.make(sandbox, self.guest);
+        if let ["volume", "rm", name] = self.args {
+            sandbox.holm(&["volume", "create", name]).ok();
+        }
         if let (Some(import), ["base", "rm", ..]) = (self.import, self.args) {
             sandbox.holm(import).ok();
         }
@@ -92,7 +95,7 @@ impl<'a> Verb<'a> {
     }
 }
 
-/// Removes whatever guest there is, and the imported base.
+/// Removes whatever guest there is, the volume, and the imported base.
 fn tidy(sandbox: &Sandbox, verb: &Verb) {
     for name in ["box", "other"] {
         sandbox.holm(&["rm", "--force", name]);
@@ -100,6 +103,9 @@ fn tidy(sandbox: &Sandbox, verb: &Verb) {
     if verb.files {
         // Nothing has the objects of a unification any more.
         sandbox.holm(&["gc"]);
+    }
+    if sandbox.root().join("volumes/data").exists() {
+        sandbox.holm(&["volume", "rm", "data"]);
     }
     if sandbox.root().join("bases/other").exists() {
         sandbox.holm(&["base", "rm", "other"]);

@@ -33,6 +33,7 @@ pub const TESTS: &[Test] = &[
     test!(published_start_init).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(published_start_launcher).bases(&["busybox"]),
     test!(published_stop).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(rebuild).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(release).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(remove).bases(&["busybox"]),
     test!(remove_running).bases(&["busybox"]).slow_in(VM.0, VM.1),
@@ -48,6 +49,7 @@ pub const TESTS: &[Test] = &[
     test!(start).bases(&["busybox"]),
     test!(start_all).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(start_init).bases(&["busybox"]),
+    test!(start_with_new_volume).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(start_launcher).bases(&["busybox"]),
     test!(stop).bases(&["busybox"]),
     test!(thaw).bases(&["busybox"]).slow_in(VM.0, VM.1),
@@ -55,6 +57,8 @@ pub const TESTS: &[Test] = &[
     test!(unify_switch),
     test!(unset_running).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(unset_stopped).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(volume_create).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(volume_remove).bases(&["busybox"]).slow_in(VM.0, VM.1),
 ];
 
 const CREATE: &[&str] = &["create", "box", "--base", "busybox", "--", "sleep", "100000"];
@@ -154,6 +158,24 @@ fn published_start_launcher(sandbox: &mut Sandbox) {
 
 fn published_stop(sandbox: &mut Sandbox) {
     walk_published(sandbox, &Verb::new(&["stop", "box"], Guest::Running));
+}
+
+fn rebuild(sandbox: &mut Sandbox) {
+    walk(sandbox, &Verb::new(&["rebuild", "box"], Guest::Stopped));
+}
+
+/// What is copied is copied by another process: the faults hit this one.
+fn start_with_new_volume(sandbox: &mut Sandbox) {
+    let start = Verb::new(&["start", "box"], Guest::Stopped);
+    walk(sandbox, &Verb { settings: &["-v", "data:/etc"], ..start });
+}
+
+fn volume_create(sandbox: &mut Sandbox) {
+    walk(sandbox, &Verb::new(&["volume", "create", "data"], Guest::Absent));
+}
+
+fn volume_remove(sandbox: &mut Sandbox) {
+    walk(sandbox, &Verb::new(&["volume", "rm", "data"], Guest::Absent));
 }
 
 fn release(sandbox: &mut Sandbox) {

@@ -26,7 +26,7 @@ fn unknown_keys() {
         ("[mem]\nlimit = 3", "2:2: unknown key mem; did you mean memory.limit?"),
         ("limit = 3", "2:1: unknown key limit; `holm help set`"),
         ("image = \"x\"", "2:1: unknown key image; did you mean base?"),
-        ("volumes = []", "2:1: unknown key volumes; did you mean mounts?"),
+        ("volume = []", "2:1: unknown key volume; did you mean volumes?"),
         ("cpu.weight = 3", "2:5: unknown key cpu.weight; did you mean cpu.share?"),
         ("cpu.burst = 3", "2:5: unknown key cpu.burst; there are cpu.share, cpu.cap, cpu.set"),
         ("zzz = 3", "2:1: unknown key zzz; `holm help set` lists all keys"),

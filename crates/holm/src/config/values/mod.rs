@@ -10,6 +10,7 @@ mod publish;
 mod rlimit;
 mod signal;
 mod ssh_key;
+mod volume;
 
 pub(super) use address::address;
 pub(super) use capability::capability;
@@ -21,3 +22,4 @@ pub(super) use publish::publish;
 pub(super) use rlimit::{rlimit, rlimit_name, show_rlimit};
 pub use signal::signals;
 pub(super) use ssh_key::ssh_key;
+pub(super) use volume::{show_volume, volume};

@@ -17,20 +17,26 @@ pub(in crate::config) fn mount(text: &str) -> Parsed<BindMount> {
     if target.contains(':') {
         return Err(format!("{text:?} has too many parts; {HELP}"));
     }
-    let (source, target) = (
-        absolute(source).map_err(|e| format!("{e}; {HELP}"))?,
-        absolute(target).map_err(|e| format!("{e}; {HELP}"))?,
-    );
+    Ok(BindMount {
+        source: absolute(source).map_err(|e| format!("{e}; {HELP}"))?,
+        target: self::target(target).map_err(|e| format!("{e}; {HELP}"))?,
+        read_only,
+    })
+}
+
+/// Where in a guest something can be mounted.
+pub(super) fn target(text: &str) -> Parsed<PathBuf> {
+    let target = absolute(text)?;
     if target == Path::new("/") {
-        return Err(format!("nothing can be bound over the guest's whole root; {HELP}"));
+        return Err("nothing can be bound over the guest's whole root".to_owned());
     }
     if let Some(taken) = taken(&target) {
         return Err(format!(
-            "nothing can be bound on {}: {taken} in a guest is Holm's, and init needs it; {HELP}",
+            "nothing can be bound on {}: {taken} in a guest is Holm's, and init needs it",
             target.display()
         ));
     }
-    Ok(BindMount { source, target, read_only })
+    Ok(target)
 }
 
 /// The directory of Holm's own mounts that a bind on `target` would cover or change.

@@ -20,6 +20,7 @@ impl What {
             Self::Program => "bind of Holm's init".to_owned(),
             Self::Host(path) => format!("bind of the host's {path}"),
             Self::Again(path) | Self::File(path) => format!("bind of the guest's {path}"),
+            Self::Volumes => "bind of a volume's data".to_owned(),
             Self::Binds => "bind of the host's".to_owned(),
         }
     }
@@ -48,6 +49,7 @@ impl When {
             Self::NoNesting => "any other, without `security.nesting`",
             Self::Present(BOOT_ID) => "systemd",
             Self::Present(_) => "where the kernel has it",
+            Self::Volumes => "each of `volumes`",
             Self::Named => "each of `mounts`",
         }
     }
@@ -107,6 +109,8 @@ fn no_mount_gives_what_the_root_withholds() {
     for mount in TABLE {
         let opens_devices = matches!(mount.what, What::Devices | What::Terminals | What::File(_));
         assert_eq!(mount.flags.contains(NODEV), !opens_devices, "{}", mount.at);
-        assert!(mount.flags.contains(NOSUID) || mount.what == What::Root, "{}", mount.at);
+        // Where the guest's own programs are.
+        let is_disk = matches!(mount.what, What::Root | What::Volumes);
+        assert!(mount.flags.contains(NOSUID) || is_disk, "{}", mount.at);
     }
 }

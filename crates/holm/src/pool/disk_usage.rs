@@ -1,0 +1,53 @@
+//! What directories take on the disk.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::error::{Error, Result};
+
+/// What each directory takes on the disk, as du(1) counts. It copes with any depth, and with files
+/// that disappear meanwhile.
+pub(crate) fn disk_usage(dirs: &[PathBuf]) -> Result<HashMap<PathBuf, u64>> {
+    if dirs.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let du = Path::new("du");
+    let fail = |error| Error::io("run", du, error);
+    let mut child = Command::new(du)
+        .args(["--summarize", "--one-file-system", "--block-size=1", "--null", "--files0-from=-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(fail)?;
+    let names: Vec<u8> =
+        dirs.iter().flat_map(|dir| [dir.as_os_str().as_encoded_bytes(), b"\0"].concat()).collect();
+    let mut stdin = child.stdin.take();
+    let writer = std::thread::spawn(move || stdin.take().map(|mut pipe| pipe.write_all(&names)));
+    let output = child.wait_with_output().map_err(fail)?;
+    let _ = writer.join();
+    Ok(parse_du(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// Parses `BYTES<tab>PATH` with zero bytes in between.
+fn parse_du(text: &str) -> HashMap<PathBuf, u64> {
+    let line = |line: &str| {
+        let (bytes, path) = line.split_once('\t')?;
+        Some((PathBuf::from(path), bytes.parse().ok()?))
+    };
+    text.split('\0').filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_of_du() {
+        let sizes = parse_du("4096\t/a b\08192\t/c\0nonsense\0");
+        assert_eq!(sizes[Path::new("/a b")], 4096);
+        assert_eq!(sizes.len(), 2);
+    }
+}
