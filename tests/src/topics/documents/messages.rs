@@ -18,7 +18,7 @@ use Said::{Here, In, Unit};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 92] = [
+const MESSAGES: [(&str, Said); 99] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -116,6 +116,19 @@ const MESSAGES: [(&str, Said); 92] = [
           $here/disk.new",
         ),
     ),
+    ("disk.inodes needs", In("disk::image::what_an_image_cannot_do_is_refused")),
+    ("the guest has files already", In("disk::image::what_an_image_cannot_do_is_refused")),
+    (
+        "the guest's files are in a disk image, which",
+        In("disk::image::what_an_image_cannot_do_is_refused"),
+    ),
+    (
+        "the guest's files are in a disk image, whose",
+        In("disk::image::what_an_image_cannot_do_is_refused"),
+    ),
+    ("the disk image DISK cannot become", In("disk::image::its_size_changes")),
+    ("the disk image DISK cannot be used", In("disk::image::a_damaged_image")),
+    ("disk.kind is fixed", In("disk::memory::a_guest_that_forgets")),
     (
         "guest NAME is protected",
         Here(
