@@ -147,7 +147,7 @@ fn a_stopped_guest(sandbox: &mut Sandbox) {
     assert_eq!(waited["last_run"]["exit_status"], 3, "{waited}");
     assert_eq!(waited["last_run"]["requested"], false, "{waited}");
     is_as_documented("renamed", &sandbox.holm(&["rename", "box", "new", "--json"]).ok().json());
-    is_as_documented("named", &sandbox.holm(&["rm", "new", "--json"]).ok().json());
+    is_as_documented("removed", &sandbox.holm(&["rm", "new", "--json"]).ok().json());
     is_as_documented("report", &sandbox.holm(&["doctor", "--json"]).ok().json());
     is_as_documented("released", &sandbox.holm(&["release", "--json"]).ok().json());
 }
