@@ -35,7 +35,7 @@ fn images(pool: &Pool) -> Result<u64> {
     for name in pool.guests()? {
         let disk = pool.guest_dir(&name).join("disk");
         let image = disk.join("image");
-        if !image.exists() {
+        if matches!(image.try_exists(), Ok(false)) {
             continue;
         }
         count += 1;

@@ -37,7 +37,7 @@ fn look_at(guest: &Guest<'_>) -> Option<(String, String)> {
     let config = match guest.config() {
         Ok((_, config)) => config,
         // Removed since the directory was read.
-        Err(_) if !guest.dir().exists() => return None,
+        Err(_) if matches!(guest.dir().try_exists(), Ok(false)) => return None,
         Err(error) => return Some((in_one_line(&error), format!("holm edit {name}"))),
     };
     let base = match Name::new(&config.base).map(|base| store::load(guest.pool(), &base)) {

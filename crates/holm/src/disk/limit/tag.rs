@@ -22,8 +22,9 @@ const NEW: &str = "holm-project";
 /// tells whether all is done. What the tree contains is a guest's, but nobody changes it now. Only
 /// two directories are open at a time, however deep it is.
 ///
-/// What is no file and no directory can be given no id, and is made anew in `scratch`, which has
-/// the id.
+/// What is no file and no directory can be given no id, and is made anew in `scratch`, which gets
+/// the id first. If that is overlayfs's work directory, it may be `directory` too: a killed command
+/// leaves only what the next mount removes.
 pub fn tree(directory: &Path, id: u32, scratch: &Path) -> Result<(), Failed> {
     let fail = |error: io::Error| Failed::new("set the project id of what is in", directory, error);
     let top = File::open(directory).map_err(fail)?;
@@ -31,6 +32,8 @@ pub fn tree(directory: &Path, id: u32, scratch: &Path) -> Result<(), Failed> {
         return Ok(());
     }
     let scratch = File::open(scratch).map_err(fail)?;
+    // What is made there gets the id, without which it could not be renamed to where it belongs.
+    project::set(scratch.as_fd(), id, true).map_err(fail)?;
     below(&top, id, &scratch).map_err(fail)?;
     project::set(top.as_fd(), id, true).map_err(fail)
 }
