@@ -128,6 +128,18 @@ pub fn quota(sandbox: &Sandbox, context: u32) -> Usage {
     usage(sandbox.root(), (instance << 26) + context * 65536)
 }
 
+/// Waits until the quota is as `wanted` has it: XFS frees the blocks of removed files in the
+/// background, and says so later.
+#[track_caller]
+pub fn settles(sandbox: &Sandbox, context: u32, wanted: impl Fn(&Usage) -> bool) -> Usage {
+    let mut last = Usage::default();
+    let settled = sandbox.poll_until_limit(|| {
+        last = quota(sandbox, context);
+        wanted(&last).then_some(last)
+    });
+    settled.unwrap_or_else(|| panic!("{last:?} are still charged"))
+}
+
 pub fn usage(path: &Path, id: u32) -> Usage {
     let file = File::open(path).expect("the root");
     project::usage(file.as_fd(), id).expect("its quota")
