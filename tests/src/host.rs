@@ -127,6 +127,15 @@ fn descend(dir: &Path, found: &mut Vec<PathBuf>) {
     found.push(dir.to_owned());
 }
 
+/// Wipes the run directory of an instance, as a tool does that cleans up /run: it unmounts first.
+pub fn wipe_run_directory(number: u32) {
+    let run = format!("/run/holm/{number}");
+    for image in fs::read_dir(format!("{run}/images")).into_iter().flatten().flatten() {
+        let _ = Command::new("umount").arg("-q").arg(image.path()).status();
+    }
+    fs::remove_dir_all(run).expect("a run directory");
+}
+
 /// Mount points and sources, of all mounts that a process on the host sees.
 fn mounts() -> Vec<String> {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();

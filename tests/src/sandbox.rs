@@ -214,7 +214,7 @@ fn remove_instance(number: u32) {
         }
     }
     let _ = Command::new("nft").args(["delete", "table", "inet", &group]).output();
-    let _ = std::fs::remove_dir_all(format!("/run/holm/{number}"));
+    let _ = remove_tree(Path::new(&format!("/run/holm/{number}")));
     let _ = std::fs::remove_file(format!("/run/holm/instances/{number}"));
 }
 

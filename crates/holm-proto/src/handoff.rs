@@ -29,6 +29,8 @@ pub mod key {
     pub const DIRECTORY: &str = "directory";
     /// The socket at which clients connect.
     pub const LISTENER: &str = "listener";
+    /// The lock that keeps the base's image mounted; may be missing.
+    pub const IMAGE: &str = "image";
     /// The socket at which init says that it is ready; may be missing.
     pub const NOTIFY: &str = "notify";
     /// The master of the guest's console; may be missing.

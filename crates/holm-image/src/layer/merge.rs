@@ -36,6 +36,9 @@ const ENTRIES_MAX: u64 = 3_000_000;
 const CAPABILITY: &str = "security.capability";
 /// Where the capabilities of a file are while it is written to. The guest does not see it.
 const SAVED_CAPABILITY: &str = "trusted.overlay.holm.capability";
+/// Where its times are meanwhile: seconds and nanoseconds of the last access, and of the last
+/// modification, in decimal.
+const SAVED_TIMES: &str = "trusted.overlay.holm.times";
 
 /// What a merge needs, and what it has made so far.
 pub struct Merge<'a> {
@@ -269,8 +272,8 @@ impl<'a> Merge<'a> {
     }
 
     /// Gives a metacopy its body, as a copy-up does: first the body, then the mark is removed. The
-    /// guest sees the same before and after. The kernel takes the capabilities of a file that is
-    /// written to; the next unification gives them back if this one is killed before it does.
+    /// guest sees the same before and after. The kernel takes the capabilities and times of a file
+    /// that is written to; the next switch gives them back if this one is killed before it does.
     fn complete(
         &self,
         upper: &UpperDir,
@@ -286,6 +289,7 @@ impl<'a> Merge<'a> {
         let path = PathBuf::from(format!("/proc/self/fd/{}", read.as_raw_fd()));
         let file = File::options().write(true).open(&path).map_err(fail())?;
         let capability = saved_capability(&file).map_err(changed())?;
+        let times = saved_times(&file, found).map_err(changed())?;
         match content {
             LeafContent::Regular(RegularFile::Inline(body)) => {
                 file.write_all_at(body, 0).map_err(fail())?;
@@ -300,14 +304,6 @@ impl<'a> Merge<'a> {
         if let Some(value) = &capability {
             fsetxattr(&file, CAPABILITY, value, XattrFlags::empty()).map_err(changed())?;
         }
-        let time = |t: rustix::fs::StatxTimestamp| Timespec {
-            tv_sec: t.tv_sec,
-            tv_nsec: t.tv_nsec.into(),
-        };
-        let times = Timestamps {
-            last_access: time(found.stx_atime),
-            last_modification: time(found.stx_mtime),
-        };
         rustix::fs::futimens(&file, &times)
             .map_err(Error::io("set the times of the guest's", &shown))?;
         file.sync_all().map_err(fail())?;
@@ -316,7 +312,7 @@ impl<'a> Merge<'a> {
         if capability.is_some() {
             fremovexattr(&file, SAVED_CAPABILITY).map_err(complete())?;
         }
-        Ok(())
+        fremovexattr(&file, SAVED_TIMES).map_err(complete())
     }
 
     fn add(
@@ -363,6 +359,32 @@ fn saved_capability(file: &File) -> rustix::io::Result<Option<Vec<u8>>> {
     let Some(value) = read(CAPABILITY)? else { return read(SAVED_CAPABILITY) };
     fsetxattr(file, SAVED_CAPABILITY, &value, XattrFlags::empty())?;
     Ok(Some(value))
+}
+
+/// The times of a file, saved in an attribute while it is written to.
+fn saved_times(file: &File, found: &Statx) -> rustix::io::Result<Timestamps> {
+    let mut text = [0; 96];
+    let saved = match fgetxattr(file, SAVED_TIMES, &mut text[..]) {
+        Ok(length) => parse_times(&text[..length]),
+        Err(Errno::NODATA) => None,
+        Err(errno) => return Err(errno),
+    };
+    if let Some(times) = saved {
+        return Ok(times);
+    }
+    let (accessed, modified) = (found.stx_atime, found.stx_mtime);
+    let text = format!(
+        "{} {} {} {}",
+        accessed.tv_sec, accessed.tv_nsec, modified.tv_sec, modified.tv_nsec
+    );
+    fsetxattr(file, SAVED_TIMES, text.as_bytes(), XattrFlags::empty())?;
+    parse_times(text.as_bytes()).ok_or(Errno::INVAL)
+}
+
+fn parse_times(text: &[u8]) -> Option<Timestamps> {
+    let mut numbers = std::str::from_utf8(text).ok()?.split(' ').map(|word| word.parse().ok());
+    let mut time = || Some(Timespec { tv_sec: numbers.next()??, tv_nsec: numbers.next()?? });
+    Some(Timestamps { last_access: time()?, last_modification: time()? })
 }
 
 fn directory_in<'a>(dir: Option<&'a Dir>, name: &OsStr) -> Option<&'a Dir> {

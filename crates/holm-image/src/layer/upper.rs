@@ -18,6 +18,8 @@ use crate::xattrs::{self, Xattrs};
 const OVERLAY: &[u8] = b"trusted.overlay.";
 /// Where `merge.rs` saves the capabilities of a file that it writes to.
 const SAVED_CAPABILITY: &[u8] = b"holm.capability";
+/// Where it saves its times.
+const SAVED_TIMES: &[u8] = b"holm.times";
 /// Marks a file whose body the layers below have.
 pub const METACOPY: &str = "trusted.overlay.metacopy";
 /// Directories that are nested deeper are refused: each takes a descriptor while it is read.
@@ -110,7 +112,7 @@ impl UpperDir {
                 // What overlayfs keeps for itself: inode numbers, and whose the directory is.
                 Some(b"origin" | b"impure" | b"nlink" | b"upper" | b"uuid") => {}
                 // Of a metacopy that was being completed; otherwise it has its capabilities.
-                Some(SAVED_CAPABILITY) => saved = true,
+                Some(SAVED_CAPABILITY | SAVED_TIMES) => saved = true,
                 _ => fits &= xattrs::add(&mut kept, &path, name, value).is_ok(),
             }
             Ok(())

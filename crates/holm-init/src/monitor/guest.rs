@@ -21,6 +21,8 @@ pub struct Guest {
     pub directory: OwnedFd,
     /// Where clients connect.
     pub listener: OwnedFd,
+    /// The lock that keeps the base's image mounted.
+    pub image: Option<OwnedFd>,
     /// Where init says that it is ready.
     pub notify: Option<OwnedFd>,
     /// The master of the guest's console.
@@ -43,6 +45,7 @@ impl Guest {
             cgroup: fd(key::CGROUP)?,
             directory: fd(key::DIRECTORY)?,
             listener: fd(key::LISTENER)?,
+            image: fd(key::IMAGE),
             notify: fd(key::NOTIFY),
             console: fd(key::CONSOLE),
             responder: fd(key::RESPONDER),

@@ -17,6 +17,8 @@ const NEW: &CStr = c"ended.new";
 /// Notes the end and executes `holm monitor-ended`, which keeps this pid; returns the exit status
 /// only if that fails.
 pub fn hand_over(mut guest: Guest, ended: Ended) -> i32 {
+    // Before the note: whoever reads that cleans up, and unmounts what nobody holds.
+    drop(guest.image.take());
     note(&guest, ended);
     // Closed here, under a timer: closing a socket in which the guest has queued descriptors may
     // block, and in the exec nothing could interrupt it.

@@ -11,8 +11,12 @@ const INITS: [(&str, Init); 2] = [("system", Init::System), ("minimal", Init::Mi
 const ARCHS: [(&str, Arch); 2] = [("native", Arch::Native), ("i686", Arch::I686)];
 const RESTARTS: [(&str, Restart); 3] =
     [("no", Restart::No), ("on-failure", Restart::OnFailure), ("always", Restart::Always)];
-const DISK_KINDS: [(&str, DiskKind); 2] =
-    [("overlay", DiskKind::Overlay), ("memory", DiskKind::Memory)];
+const DISK_KINDS: [(&str, DiskKind); 4] = [
+    ("overlay", DiskKind::Overlay),
+    ("plain", DiskKind::Plain),
+    ("memory", DiskKind::Memory),
+    ("read-only", DiskKind::ReadOnly),
+];
 const MODES: [(&str, NetMode); 3] =
     [("private", NetMode::Private), ("none", NetMode::None), ("host", NetMode::Host)];
 const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
@@ -227,10 +231,10 @@ pub(super) static KEYS: [Key; 40] = [
     },
     Key {
         name: "disk.kind",
-        kind: Kind::Choice(&["overlay", "memory"]),
+        kind: Kind::Choice(&["overlay", "plain", "memory", "read-only"]),
         default: "overlay",
         effect: NextStart,
-        help: "where its own files are: on the disk, or in memory until it ends",
+        help: "where its own files are: above the base, with a copy of it, in memory, nowhere",
         set: |c, i| choice(i, &DISK_KINDS).map(|v| c.disk.kind = v),
         show: |c, _| choice_name(c.disk.kind, &DISK_KINDS),
     },

@@ -179,8 +179,12 @@ pub enum DiskKind {
     /// On the disk, above the base.
     #[default]
     Overlay,
+    /// On the disk, with a copy of the base's.
+    Plain,
     /// In memory, above the base, and gone when the guest ends.
     Memory,
+    /// Nowhere: only its volumes can be written to.
+    ReadOnly,
 }
 
 /// Network of a guest.

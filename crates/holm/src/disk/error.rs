@@ -57,6 +57,12 @@ pub enum Error {
          larger disk.size brings more in proportion"
     )]
     ImageKeepsInodes,
+    /// A plain root is too large for an image.
+    #[error(
+        "a guest with disk.kind = \"plain\" can have limits only where the filesystem of the Holm \
+         root has project quota (`holm doctor quota` tells how to get it)"
+    )]
+    PlainNeedsQuota,
     /// A guest has files of the other kind.
     #[error(
         "disk.kind is fixed once the guest has run; create the guest anew with the other kind, and \
@@ -86,6 +92,9 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
+    /// A namespace of this process.
+    #[error(transparent)]
+    Process(#[from] crate::process::Error),
     /// A mount.
     #[error(transparent)]
     Mount(#[from] crate::rootfs::Error),
@@ -123,6 +132,10 @@ impl Coded for Error {
                 .object("disk.inodes")
                 .reason("the number of inodes of a disk image is fixed")
                 .remedy("give a larger disk.size"),
+            Self::PlainNeedsQuota => Details::new(Code::LimitUnsupported)
+                .object("disk.size")
+                .reason("the filesystem does not enforce project quota")
+                .remedy("holm doctor quota"),
             Self::KindFixed => Details::new(Code::DiskKindFixed)
                 .object("disk.kind")
                 .reason("the guest has run")
@@ -136,6 +149,7 @@ impl Coded for Error {
                 .reason(message)
                 .remedy(format!("e2fsck {}", image.display())),
             Self::Pool(error) => error.details(),
+            Self::Process(error) => error.details(),
             Self::Mount(error) => error.details(),
             Self::Failed(failed) => failed.details(),
         }

@@ -17,8 +17,12 @@ pub(super) const NEW: &str = "new";
 pub enum Layer {
     /// In this directory. It outlives the guest's runs.
     Disk(PathBuf),
+    /// In this directory, and the base's files with it: the root is no overlay.
+    Plain(PathBuf),
     /// In this disk image. It outlives the guest's runs too.
     Image(PathBuf),
+    /// There is none: the root is read-only.
+    ReadOnly,
     /// In memory. It is gone when the guest ends.
     Memory(Limits),
 }
@@ -52,18 +56,18 @@ impl Layer {
     /// Whether it is so marked.
     pub fn is_new(&self) -> Result<bool, Failed> {
         match self {
-            Self::Disk(disk) => is_there(&disk.join(NEW)),
+            Self::Disk(disk) | Self::Plain(disk) => is_there(&disk.join(NEW)),
             Self::Image(image) => is_there(&directory_of(image).join(NEW)),
-            Self::Memory(_) => Ok(true),
+            Self::Memory(_) | Self::ReadOnly => Ok(true),
         }
     }
 
     /// Removes the mark.
     pub fn mark_started(&self) {
         let disk = match self {
-            Self::Disk(disk) => disk,
+            Self::Disk(disk) | Self::Plain(disk) => disk,
             Self::Image(image) => &directory_of(image),
-            Self::Memory(_) => return,
+            Self::Memory(_) | Self::ReadOnly => return,
         };
         let _ = fs::remove_file(disk.join(NEW));
     }
@@ -88,14 +92,22 @@ impl Layer {
 
     /// Whether it outlives the guest's runs.
     pub fn is_persistent(&self) -> bool {
-        !matches!(self, Self::Memory(_))
+        !matches!(self, Self::Memory(_) | Self::ReadOnly)
+    }
+
+    /// Whether the guest can write to it.
+    pub fn is_writable(&self) -> bool {
+        !matches!(self, Self::ReadOnly)
     }
 
     /// The upper layer of the guest's overlay.
     pub fn upper(&self) -> Upper<'_> {
         match self {
             Self::Disk(disk) => Upper::Disk(disk),
+            Self::Plain(disk) => Upper::Plain(disk),
             Self::Image(image) => Upper::Image(image),
+            // What Holm writes before it becomes read-only.
+            Self::ReadOnly => Upper::Memory { size: None, inodes: None },
             Self::Memory(Limits { size, inodes }) => Upper::Memory { size: *size, inodes: *inodes },
         }
     }

@@ -48,6 +48,8 @@ impl<'a> Place<'a> {
     pub fn look(&self, disk: &Disk) -> Result<Layer, Error> {
         Ok(match (disk.kind, self.limited()?) {
             (DiskKind::Memory, _) => Layer::Memory(Limits::of(disk)),
+            (DiskKind::ReadOnly, _) => Layer::ReadOnly,
+            (DiskKind::Plain, _) => Layer::Plain(self.disk()),
             (DiskKind::Overlay, Some(Limited::Image)) => Layer::Image(self.image()),
             (DiskKind::Overlay, _) => Layer::Disk(self.disk()),
         })
@@ -57,8 +59,10 @@ impl<'a> Place<'a> {
     /// left undone is completed.
     pub fn ready(&self, disk: &Disk) -> Result<Layer, Error> {
         let limits = Limits::of(disk);
-        if disk.kind == DiskKind::Memory {
-            return Ok(Layer::Memory(limits));
+        match disk.kind {
+            DiskKind::Memory => return Ok(Layer::Memory(limits)),
+            DiskKind::ReadOnly => return Ok(Layer::ReadOnly),
+            DiskKind::Overlay | DiskKind::Plain => {}
         }
         // All that a guest without limits costs.
         match (self.limited()?, limits.any()) {
@@ -73,23 +77,27 @@ impl<'a> Place<'a> {
             }
             (Some(Limited::Project(id)), false) => self.lift(id)?,
             (found, true) => {
-                if self.limit(found, limits)? == Backend::Image {
+                if self.limit(found, disk)? == Backend::Image {
                     return Ok(Layer::Image(self.image()));
                 }
             }
         }
-        Ok(Layer::Disk(self.disk()))
+        Ok(match disk.kind {
+            DiskKind::Plain => Layer::Plain(self.disk()),
+            _ => Layer::Disk(self.disk()),
+        })
     }
 
     /// Changes the limits of a guest that runs.
     pub fn change(&self, disk: &Disk) -> Result<Fitted, Error> {
         let limits = Limits::of(disk);
         match self.limited()? {
-            _ if disk.kind == DiskKind::Memory => Ok(Fitted::AtNextStart),
+            _ if matches!(disk.kind, DiskKind::Memory | DiskKind::ReadOnly) => {
+                Ok(Fitted::AtNextStart)
+            }
             Some(Limited::Image) => image::change(&self.image(), limits),
             Some(Limited::Project(id)) if id == self.project => {
-                let (work, upper) = (self.disk().join(WORK), self.disk().join(UPPER));
-                limit::apply(&[&work, &upper], id, self.rest(limits)?)?;
+                self.apply(disk, id)?;
                 Ok(Fitted::Now)
             }
             None if !limits.any() => Ok(Fitted::Now),
@@ -104,7 +112,7 @@ impl<'a> Place<'a> {
         if exists && old.kind != new.kind {
             return Err(Error::KindFixed);
         }
-        if new.kind == DiskKind::Memory || old == new {
+        if matches!(new.kind, DiskKind::Memory | DiskKind::ReadOnly) || old == new {
             return Ok(());
         }
         let found = self.limited()?;
@@ -117,6 +125,9 @@ impl<'a> Place<'a> {
         }
         if !limits.any() || Backend::of(&self.pool.guests_dir())? == Backend::Project {
             return Ok(());
+        }
+        if new.kind == DiskKind::Plain {
+            return Err(Error::PlainNeedsQuota);
         }
         if limits.size.is_none() {
             return Err(Error::NoSize);
@@ -141,9 +152,12 @@ impl<'a> Place<'a> {
     }
 
     /// Limits a layer that had other limits or none.
-    fn limit(&self, found: Option<Limited>, limits: Limits) -> Result<Backend, Error> {
-        let backend = Backend::of(&self.directory)?;
+    fn limit(&self, found: Option<Limited>, disk: &Disk) -> Result<Backend, Error> {
+        let (backend, limits) = (Backend::of(&self.directory)?, Limits::of(disk));
         match (backend, found) {
+            (Backend::Image, _) if disk.kind == DiskKind::Plain => {
+                return Err(Error::PlainNeedsQuota);
+            }
             (Backend::Image, Some(_)) => return Err(Error::NotEnforced),
             (Backend::Image, None) => {
                 self.check_empty()?;
@@ -162,12 +176,24 @@ impl<'a> Place<'a> {
                     self.record(&format!("project {}", self.project))?;
                     step::done("disk-claimed");
                 }
-                let (work, upper) = (self.disk().join(WORK), self.disk().join(UPPER));
-                limit::apply(&[&work, &upper], self.project, self.rest(limits)?)?;
+                self.apply(disk, self.project)?;
             }
         }
         step::done("disk-limited");
         Ok(backend)
+    }
+
+    /// Sets the limits of a project. A rebuild has made the directories anew.
+    fn apply(&self, disk: &Disk, id: u32) -> Result<(), Error> {
+        let whole = self.disk();
+        let layers = [whole.join(WORK), whole.join(UPPER)];
+        let limits = self.rest(Limits::of(disk))?;
+        match disk.kind {
+            // Its root is made in there.
+            DiskKind::Plain => limit::apply(&[&whole], id, limits)?,
+            _ => limit::apply(&[&layers[0], &layers[1]], id, limits)?,
+        }
+        Ok(())
     }
 
     fn lift(&self, id: u32) -> Result<(), Error> {

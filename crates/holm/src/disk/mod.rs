@@ -7,6 +7,8 @@
 //!   image     what it has in common with others, after it was unified: an EROFS image in the
 //!             composefs layout, of which the directory `tree` is the layer below `upper`
 //!   objects   the list of the objects that this image refers to
+//!   root/     with disk.kind = plain: the whole root, instead of the above (root.new/ while it is
+//!             being copied)
 //!   new       its guest was rebuilt, and has not run in it yet
 //!   base      the base that this image was made for, and when that was imported
 //!   charged   how many bytes of these objects are charged to its limit: those that its base does
@@ -30,7 +32,9 @@ mod error;
 mod layer;
 pub mod limit;
 mod limited;
+mod plain;
 
 pub use error::Error;
 pub use layer::Layer;
 pub use limited::Place;
+pub use plain::make_missing;

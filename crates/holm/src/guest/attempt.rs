@@ -13,7 +13,7 @@ use crate::failed::in_one_line;
 use crate::launch::{self, Assembled, Assembly, FilterLoader, Running, Spec, Stdio};
 use crate::net;
 use crate::process::{self, HeldConsole, own_pid};
-use crate::rootfs::Sources;
+use crate::rootfs::{self, Layers, SharedImage, Sources};
 use crate::step;
 use crate::volume;
 
@@ -24,6 +24,7 @@ pub struct Attempt<'a> {
     pub cgroup: GuestCgroup,
     /// A terminal that is held for its console.
     pub held: Option<HeldConsole>,
+    image: SharedImage,
     /// Keeps its volumes from being removed until the run record names them, and longer.
     _volumes: Vec<volume::Pin>,
 }
@@ -32,13 +33,22 @@ impl<'a> Attempt<'a> {
     /// Makes the guest's cgroup and writes the run record. From here on other
     /// commands see an ephemeral guest, which has no directory.
     pub fn begin(decision: Decision<'a>) -> Result<Self> {
+        decision.plain_root()?;
         let volumes = decision.volumes()?;
         let Decision { guest, ids, .. } = &decision;
         let owner = (ids.base, ids.base);
         let limits = limits(&decision.config);
         let pool = guest.pool().cgroup()?;
         let cgroup = GuestCgroup::create(pool, guest.name().as_str(), &limits, owner)?;
-        let attempt = Self { decision, cgroup, held: None, _volumes: volumes };
+        let image = match decision.shared_image() {
+            Ok(image) => image,
+            Err(error) => {
+                let _ = cgroup.remove();
+                return Err(error);
+            }
+        };
+        step::done("image");
+        let attempt = Self { decision, cgroup, held: None, image, _volumes: volumes };
         step::done("cgroup");
         attempt.record(0, own_pid())?;
         step::done("record");
@@ -77,13 +87,14 @@ impl<'a> Attempt<'a> {
         let (stage, objects) = (guest.pool().stage_dir(), guest.pool().objects_dir());
         let sources = Sources {
             stage: &stage,
-            layers: decision.layers(&objects),
+            layers: Layers { shared: Some(self.image.path()), ..decision.layers(&objects) },
             base: decision.ids.base,
             shm: config.memory.shm,
             devices: &config.devices,
             binds: &config.mounts,
             volumes: &volume::mounts(guest.pool(), &config.volumes),
             init_program: init_file.as_deref(),
+            writable: decision.layer.is_writable(),
             persistent: decision.layer.is_persistent(),
             host_network: !net::has_own_namespace(&decision.network),
             nesting: config.security.nesting,
@@ -125,7 +136,7 @@ impl<'a> Attempt<'a> {
     pub fn clean_up(self) {
         let _ = self.cgroup.kill();
         let _ = net::clean_up(&self.decision.network);
-        let _ = self.cgroup.remove();
+        self.let_go();
     }
 
     /// Undoes a failed start. Init may still be in its network namespace, so the interface is
@@ -133,12 +144,24 @@ impl<'a> Attempt<'a> {
     pub fn undo(self) {
         let _ = self.cgroup.kill();
         let _ = net::detach(&self.decision.network);
+        self.let_go();
+    }
+
+    fn let_go(self) {
+        let (images, key) = (self.decision.guest.pool().images_dir(), self.image.key().to_owned());
+        drop(self.image);
+        let _ = rootfs::unmount_unused(&images, &key);
         let _ = self.cgroup.remove();
+    }
+
+    /// The base's image, mounted for all its guests.
+    pub fn image(&self) -> &SharedImage {
+        &self.image
     }
 
     fn record(&self, init: i32, monitor: i32) -> Result<()> {
         let identity = |pid| process::inode(pid).map(|inode| (pid, inode));
-        let record = self.decision.record(identity(init)?, identity(monitor)?);
+        let record = self.decision.record(identity(init)?, identity(monitor)?, self.image.key());
         write_record(&self.cgroup, self.decision.guest.name(), &record)
     }
 }

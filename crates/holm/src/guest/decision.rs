@@ -5,19 +5,20 @@ use std::path::{Path, PathBuf};
 
 use holm_proto::{init, path};
 use rustix::fs::Mode;
+use rustix::mount::MountAttrFlags;
 use rustix::process::umask;
 
 use super::error::{Error, Result};
 use super::handle::Guest;
 use super::machine_id::machine_id;
 use crate::config::{Arch, Config, Init as InitKind, Restart, Rlimit};
-use crate::disk::Layer;
+use crate::disk::{self, Layer};
 use crate::host;
 use crate::launch::{self, Init, Stdio};
 use crate::net;
 use crate::pool::Name;
 use crate::record::{Ids, Network, RunRecord, now, since_boot};
-use crate::rootfs::{self, Layers};
+use crate::rootfs::{self, Layers, SharedImage};
 use crate::step;
 use crate::store::{self, Base};
 use crate::system::{self, BootFiles, Content, File, Identity, Kind};
@@ -82,15 +83,35 @@ pub fn decide(
 }
 
 impl Decision<'_> {
+    /// Mounts the base's image for all its guests, and keeps it mounted.
+    pub fn shared_image(&self) -> Result<SharedImage> {
+        let pool = self.guest.pool();
+        let what = format_args!("the image of base {}", self.base.name);
+        SharedImage::mount(&pool.images_dir(), &self.base.image, pool.waiting(&what))
+            .map_err(|error| launch::Error::from(error).into())
+    }
+
     /// What the guest's root is made of; `objects` is the directory of objects.
     pub fn layers<'a>(&'a self, objects: &'a Path) -> Layers<'a> {
         Layers {
             image: &self.base.image,
+            shared: None,
             unified: self.unified.as_deref(),
             objects,
             upper: self.layer.upper(),
             xino: self.config.arch != Arch::I686,
         }
+    }
+
+    /// Makes the guest's root if that is a copy of the base and is not there yet.
+    pub fn plain_root(&self) -> Result<()> {
+        if let Layer::Plain(disk) = &self.layer {
+            let pool = self.guest.pool();
+            let objects = pool.objects_dir();
+            let layers = self.layers(&objects);
+            disk::make_missing(pool, self.guest.name(), layers, disk)?;
+        }
+        Ok(())
     }
 
     /// Pins the guest's volumes, and makes those that do not exist.
@@ -106,7 +127,7 @@ impl Decision<'_> {
     }
 
     /// The run record.
-    pub fn record(&self, init: (i32, u64), monitor: (i32, u64)) -> RunRecord {
+    pub fn record(&self, init: (i32, u64), monitor: (i32, u64), image: &str) -> RunRecord {
         RunRecord {
             init_pid: init.0,
             init_inode: init.1,
@@ -115,6 +136,7 @@ impl Decision<'_> {
             started: now(),
             started_boot: Some(since_boot()),
             base: self.config.base.clone(),
+            image: Some(image.to_owned()),
             ids: self.ids,
             network: self.network.clone(),
             stop_signal: self.stop_signal(),
@@ -176,7 +198,8 @@ impl Decision<'_> {
     /// image can be mounted.
     pub fn check(&self) -> Result<()> {
         self.init(self.console(), true)?.prepare()?;
-        rootfs::mount_image(&self.base.image).map_err(launch::Error::from)?;
+        rootfs::mount_image(&self.base.image, MountAttrFlags::empty())
+            .map_err(launch::Error::from)?;
         Ok(())
     }
 

@@ -104,7 +104,7 @@ pub enum Error {
     Unshared(Name),
     /// The guest's files are where unification does not read them.
     #[error(
-        "the files of guest {0} are in a disk image of its own or in memory, which `holm unify` does \
+        "the files of guest {0} are in a root of its own or in memory, which `holm unify` does \
          not read"
     )]
     OwnDisk(Name),
@@ -275,7 +275,7 @@ impl Error {
             Self::OwnDisk(name) => {
                 return Details::new(Code::GuestUnshared)
                     .object(name)
-                    .reason("its files are in a disk image of its own or in memory");
+                    .reason("its files are in a root of its own or in memory");
             }
             Self::Unshared(name) => {
                 return Details::new(Code::GuestUnshared)

@@ -22,6 +22,7 @@ use crate::monitor::{self, Handoff};
 use crate::net;
 use crate::process::{self, end_child, kill_and_wait, readable_within, reset_scheduling};
 use crate::record::Network;
+use crate::rootfs::SharedImage;
 use crate::step;
 use crate::{Code, Details};
 
@@ -32,6 +33,7 @@ pub(super) struct MonitorFiles {
     cgroup: OwnedFd,
     directory: OwnedFd,
     listener: OwnedFd,
+    image: Option<OwnedFd>,
     responder: Option<(OwnedFd, Lease)>,
 }
 
@@ -40,6 +42,7 @@ impl MonitorFiles {
     pub fn open(
         guest: &Guest<'_>,
         cgroup: &GuestCgroup,
+        image: Option<&SharedImage>,
         responder: Option<(OwnedFd, Lease)>,
     ) -> Result<Self> {
         let (name, run_dir, directory) = (guest.name(), guest.run_dir(), guest.dir());
@@ -58,6 +61,10 @@ impl MonitorFiles {
             directory: open(CWD, &directory)
                 .map_err(|errno| Error::io("open", directory, errno))?,
             listener,
+            image: image
+                .map(|image| image.lock().try_clone_to_owned())
+                .transpose()
+                .map_err(|error| Error::io("keep the image's lock for", name.as_str(), error))?,
             responder,
         })
     }
@@ -77,6 +84,7 @@ impl MonitorFiles {
             cgroup: self.cgroup,
             directory: self.directory,
             listener: self.listener,
+            image: self.image,
             notify,
             console: init.console,
             responder: self.responder,

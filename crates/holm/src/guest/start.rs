@@ -31,7 +31,7 @@ pub(super) fn start_again(guest: &Guest<'_>, held: Option<HeldConsole>) -> Resul
         return Err(Error::AlreadyRunning(guest.name().clone()));
     }
     locked.cancel_restart()?;
-    let mut attempt = begin(&locked, |_| Ok(()))?;
+    let mut attempt = begin(&locked, |_| Ok(())).map_err(|error| explain(guest.pool(), error))?;
     attempt.held = held;
     let let_go = || attempt.held.iter().for_each(HeldConsole::let_go);
     let started = spawn_monitor(guest, |ready| launch_and_monitor(&attempt, ready), let_go);
@@ -79,7 +79,8 @@ fn launch_and_monitor(attempt: &Attempt<'_>, ready: &dyn Fn()) -> Result<Infalli
         // Opened before init runs: if init ends at once, its interface is gone, but its end must
         // still be recorded.
         let responder = responder(&decision.network)?;
-        let files = MonitorFiles::open(&decision.guest, &attempt.cgroup, responder)?;
+        let files =
+            MonitorFiles::open(&decision.guest, &attempt.cgroup, Some(attempt.image()), responder)?;
         step::done("socket");
         Ok((files, attempt.release(assembled)?, notify))
     })?;

@@ -1,7 +1,7 @@
 //! Unification of guests: what their private layers have in common becomes objects.
 
-use std::fs::{self, File};
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
@@ -9,10 +9,15 @@ use super::require_stopped::require_stopped;
 use crate::config::Config;
 use crate::disk::limit::Limits;
 use crate::disk::{Layer, Place};
-use crate::failed::{in_one_line, is_there, unless_gone};
+use crate::failed::{in_one_line, is_there, read_if_there, unless_gone};
 use crate::pool::{self, Name, Pool};
 use crate::step;
 use crate::store::{self, Found, Progress, Switched, UnifyOptions};
+
+/// In the mark of a switch that has been begun.
+const TRIED: &str = "tried";
+/// In the mark of one that was killed once, and has been begun again.
+const AGAIN: &str = "tried again";
 
 /// What has become of a guest's files.
 #[derive(Debug)]
@@ -60,7 +65,9 @@ pub fn require_shared(guest: &Guest<'_>) -> Result<()> {
     }
     match Place::new(guest.pool(), guest.name(), 0).look(&config.disk)? {
         Layer::Disk(_) => Ok(()),
-        Layer::Image(_) | Layer::Memory(_) => Err(Error::OwnDisk(guest.name().clone())),
+        Layer::Image(_) | Layer::Plain(_) | Layer::Memory(_) | Layer::ReadOnly => {
+            Err(Error::OwnDisk(guest.name().clone()))
+        }
     }
 }
 
@@ -69,13 +76,14 @@ fn switch(guest: &Guest<'_>) -> Result<Unified> {
     let locked = guest.lock()?;
     match require_stopped(&locked, "") {
         Err(Error::Running { .. } | Error::Restarting { .. }) => {
-            let path = due(guest);
-            File::create(&path).map_err(|error| Error::io("write", &path, error))?;
+            write_mark(&due(guest), "")?;
             Ok(Unified::AtNextStart)
         }
         Err(error) => Err(error),
         Ok(()) => {
             let (_, config) = guest.config()?;
+            // If this is killed, the next start does the rest.
+            write_mark(&due(guest), TRIED)?;
             Ok(Unified::Done(switch_stopped(&locked, &config)?))
         }
     }
@@ -87,7 +95,7 @@ pub(super) fn finish(guest: &LockedGuest<'_>, config: &Config) -> Result<()> {
     if !is_there(&due(guest))? {
         return Ok(());
     }
-    if let Err(error) = switch_stopped(guest, config) {
+    if let Err(error) = finish_marked(guest, config) {
         let name = guest.name();
         let reason = in_one_line(&error);
         guest.pool().report_repair(&format!("{name} starts with the files it has: {reason}"));
@@ -96,10 +104,32 @@ pub(super) fn finish(guest: &LockedGuest<'_>, config: &Config) -> Result<()> {
     Ok(())
 }
 
+/// A switch that was killed left a mark with [`TRIED`] and is done again, once: what kills a start
+/// would kill each.
+fn finish_marked(guest: &LockedGuest<'_>, config: &Config) -> Result<()> {
+    let mark = due(guest);
+    let Some(text) = read_if_there(&mark)? else { return Ok(()) };
+    let again = match text.as_str() {
+        AGAIN => return remove_mark(guest),
+        TRIED => AGAIN,
+        _ => TRIED,
+    };
+    if let Err(error) = write_mark(&mark, again) {
+        remove_mark(guest)?;
+        return Err(error);
+    }
+    switch_stopped(guest, config).map(drop)
+}
+
+/// Switches the layer of a guest that has a mark, and removes that, whether it fails or not.
 fn switch_stopped(guest: &LockedGuest<'_>, config: &Config) -> Result<Switched> {
-    let path = due(guest);
-    // First: what fails now would fail at each start.
-    unless_gone(fs::remove_file(&path)).map_err(|error| Error::io("remove", &path, error))?;
+    let switched = switch_layer(guest, config);
+    step::done("unify-switched");
+    remove_mark(guest)?;
+    switched
+}
+
+fn switch_layer(guest: &LockedGuest<'_>, config: &Config) -> Result<Switched> {
     if config.unshared {
         return Ok(Switched::default());
     }
@@ -113,6 +143,15 @@ fn switch_stopped(guest: &LockedGuest<'_>, config: &Config) -> Result<Switched> 
         guest.place(ids).ready(&config.disk)?;
     }
     Ok(switched)
+}
+
+fn write_mark(mark: &Path, text: &str) -> Result<()> {
+    fs::write(mark, text).map_err(|error| Error::io("write", mark, error))
+}
+
+fn remove_mark(guest: &Guest<'_>) -> Result<()> {
+    let path = due(guest);
+    unless_gone(fs::remove_file(&path)).map(drop).map_err(|error| Error::io("remove", &path, error))
 }
 
 /// The file that notes that a unification waits for the next start.

@@ -6,6 +6,7 @@ use std::os::unix::fs::chown;
 use std::path::PathBuf;
 
 use rustix::fs::{Mode, mkdirat};
+use rustix::mount::MountAttrFlags;
 
 use super::child;
 use super::finding::Answer;
@@ -20,7 +21,8 @@ const PROBE_IDS: u32 = 1 << 26;
 
 pub(super) fn image(machine: &Machine) -> Answer {
     machine.try_out(|scratch| {
-        mount_image(&write_image(scratch)?).map_err(|error| in_one_line(&error))?;
+        mount_image(&write_image(scratch)?, MountAttrFlags::empty())
+            .map_err(|error| in_one_line(&error))?;
         Ok("mounted from a file".to_owned())
     })
 }
@@ -54,6 +56,7 @@ fn mount_and_write(scratch: &Scratch, user_namespace: BorrowedFd<'_>) -> Result<
     }
     let layers = Layers {
         image: &write_image(scratch)?,
+        shared: None,
         unified: None,
         objects: &scratch.directory("objects")?,
         upper: Upper::Disk(&scratch.directory("disk")?),

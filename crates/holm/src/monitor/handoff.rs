@@ -26,6 +26,8 @@ pub struct Handoff<'a> {
     pub directory: OwnedFd,
     /// The bound and listening socket of clients ([`super::listen`]).
     pub listener: OwnedFd,
+    /// The lock that keeps the base's image mounted.
+    pub image: Option<OwnedFd>,
     /// The datagram socket that init's `NOTIFY_SOCKET` leads to.
     pub notify: Option<OwnedFd>,
     /// The master of the pty that is the guest's console. Anything but a pty's master is not used.
@@ -44,6 +46,7 @@ impl Handoff<'_> {
             (key::LISTENER, self.listener.as_fd()),
         ];
         let optional = [
+            (key::IMAGE, self.image.as_ref()),
             (key::NOTIFY, self.notify.as_ref()),
             (key::CONSOLE, self.console.as_ref()),
             (key::RESPONDER, self.responder.as_ref().map(|(fd, _)| fd)),

@@ -14,6 +14,7 @@
 //! /run/holm/
 //!   instances/N                   symbolic link to the root that has instance number N
 //!   N/guests/NAME/monitor.sock
+//!   N/images/                     mounted images of bases (`rootfs::SharedImage`)
 //! ```
 
 mod disk_usage;

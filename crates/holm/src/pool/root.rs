@@ -129,6 +129,11 @@ impl Pool {
         self.run.join("guests").join(guest.as_str())
     }
 
+    /// The directory of the images that are mounted for several guests.
+    pub fn images_dir(&self) -> PathBuf {
+        self.run.join("images")
+    }
+
     /// The directory with mountpoints for the layers of a guest's root, for use in a private mount
     /// namespace.
     pub fn stage_dir(&self) -> PathBuf {

@@ -31,6 +31,9 @@ pub struct RunRecord {
     pub started_boot: Option<u64>,
     /// Its base's name.
     pub base: String,
+    /// The key of its image, which is mounted for all guests of the base.
+    #[serde(default)]
+    pub image: Option<String>,
     /// Its ids.
     pub ids: Ids,
     /// Its network.

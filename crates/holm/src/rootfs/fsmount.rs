@@ -102,6 +102,12 @@ pub fn mount_tmpfs(
     Ok(memory)
 }
 
+/// A base's metadata image as a detached mount, mounted from the file without a loop device.
+pub fn mount_image(image: &Path, attributes: MountAttrFlags) -> Result<OwnedFd> {
+    let attributes = attributes | MountAttrFlags::MOUNT_ATTR_RDONLY;
+    Filesystem::open("erofs")?.set("source", image)?.mount(attributes)
+}
+
 /// A copy of the mount at `path` (of its part below `path`, to be exact), detached, whose
 /// owners appear as `user_namespace` maps them, or as they are without one.
 pub fn clone_tree(path: &Path, user_namespace: Option<BorrowedFd<'_>>) -> Result<OwnedFd> {
@@ -115,7 +121,7 @@ pub fn clone_tree(path: &Path, user_namespace: Option<BorrowedFd<'_>>) -> Result
 }
 
 /// Sets these flags on a mount, and clears the others that the table uses.
-pub fn set_flags(mount: &OwnedFd, flags: MountAttrFlags) -> std::io::Result<()> {
+pub fn set_flags(mount: impl AsFd, flags: MountAttrFlags) -> std::io::Result<()> {
     let all = attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC;
     let flags = u64::from(flags.bits());
     mount::set_attributes(mount.as_fd(), flags, all & !flags)

@@ -2,10 +2,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
-use rustix::mount::{UnmountFlags, unmount};
+use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
 use rustix::process::{fchdir, pivot_root};
 
-use super::table::{Mount, Part, TABLE, What, When};
+use super::fsmount::set_flags;
+use super::table::{Mount, Part, ROOT_FLAGS, TABLE, What, When};
 use super::{
     Error, Filesystem, Layers, Links, Point, Result, Tree, api_filesystems, binds, dev, mount_root,
     mount_tmpfs,
@@ -13,6 +14,7 @@ use super::{
 use crate::config::BindMount;
 
 /// What the mounts of one guest are made of, besides what all guests have in common.
+#[allow(clippy::struct_excessive_bools, reason = "facts, each independent of the others")]
 #[derive(Debug, Clone, Copy)]
 pub struct Sources<'a> {
     /// A directory with the mountpoints `image`, `objects`, `disk` and `root`.
@@ -33,6 +35,8 @@ pub struct Sources<'a> {
     pub init_program: Option<&'a Path>,
     /// The guest's private layer is on disk and outlives its runs.
     pub persistent: bool,
+    /// The guest can write to its root.
+    pub writable: bool,
     /// The guest shares the host's network.
     pub host_network: bool,
     /// Containers may run in the guest.
@@ -86,6 +90,10 @@ impl<'a> Mounts<'a> {
     /// host's.
     pub fn pivot(self) -> Result<()> {
         let guest_root = "the guest's root";
+        if !self.sources.writable {
+            set_flags(self.tree.root(), ROOT_FLAGS | MountAttrFlags::MOUNT_ATTR_RDONLY)
+                .map_err(|error| Error::io("make read-only", guest_root, error))?;
+        }
         fchdir(self.tree.root()).map_err(|errno| Error::io("enter", guest_root, errno))?;
         pivot_root(".", ".").map_err(|errno| Error::io("pivot into", guest_root, errno))?;
         unmount(".", UnmountFlags::DETACH)
@@ -95,7 +103,8 @@ impl<'a> Mounts<'a> {
     fn has(&self, when: When) -> Result<bool> {
         Ok(match when {
             When::Always | When::Named | When::Volumes => true,
-            When::Persistent => self.sources.persistent,
+            // What is in memory anyway needs no /run of its own.
+            When::Persistent => self.sources.persistent || !self.sources.writable,
             When::MinimalInit => self.sources.init_program.is_some(),
             When::HostNetwork => self.sources.host_network,
             When::OwnNetwork => !self.sources.host_network,

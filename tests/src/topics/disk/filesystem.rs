@@ -23,11 +23,13 @@ pub enum Kind {
     Ext4,
     /// XFS with project quota.
     Xfs,
+    /// btrfs: a disk image, and files can be cloned.
+    Btrfs,
 }
 
 impl Kind {
     pub fn has_quota(self) -> bool {
-        self != Self::Plain
+        matches!(self, Self::Ext4 | Self::Xfs)
     }
 
     fn make(self, sandbox: &Sandbox, image: &str) {
@@ -35,6 +37,7 @@ impl Kind {
             Self::Plain => ("mkfs.ext4", &["-q", "-F"]),
             Self::Ext4 => ("mkfs.ext4", &["-q", "-F", "-O", "project,quota"]),
             Self::Xfs => ("mkfs.xfs", &["-q", "-f"]),
+            Self::Btrfs => ("mkfs.btrfs", &["-q", "-f"]),
         };
         run(sandbox, program, &[args, &[image]].concat());
     }
@@ -46,9 +49,11 @@ pub fn on(kind: Kind, sandbox: &mut Sandbox, work: impl FnOnce(&Sandbox)) {
     let image = root.with_extension("img");
     File::create(&image).and_then(|file| file.set_len(600 << 20)).expect("a file");
     let (file, at) = (image.to_string_lossy().into_owned(), root.to_string_lossy().into_owned());
-    if kind == Kind::Xfs && !Path::new("/sbin/mkfs.xfs").exists() {
-        std::fs::remove_file(&image).expect("the image goes");
-        skip("mkfs.xfs is not here");
+    for (wanted, program) in [(Kind::Xfs, "/sbin/mkfs.xfs"), (Kind::Btrfs, "/sbin/mkfs.btrfs")] {
+        if kind == wanted && !Path::new(program).exists() {
+            std::fs::remove_file(&image).expect("the image goes");
+            skip(&format!("{program} is not here"));
+        }
     }
     kind.make(sandbox, &file);
     let options = if kind.has_quota() { "loop,prjquota" } else { "loop" };

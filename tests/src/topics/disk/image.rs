@@ -139,7 +139,7 @@ fn a_damaged_image(sandbox: &mut Sandbox) {
 fn unify_leaves_it_out(sandbox: &mut Sandbox) {
     on(Kind::Plain, sandbox, |sandbox| {
         launch(sandbox, "box", &["disk.size=32M"]);
-        sandbox.holm(&["unify", "box"]).refused(&["guest box", "disk image of its own"]);
+        sandbox.holm(&["unify", "box"]).refused(&["guest box", "root of its own"]);
         let all = sandbox.holm(&["unify", "--all"]).ok();
         assert!(all.stderr.contains("box is left out"), "{all}");
         sandbox.holm(&["rm", "--force", "box"]).ok();

@@ -5,9 +5,21 @@ mod image;
 mod killed;
 mod limits;
 mod memory;
+mod plain;
+mod read_only;
+mod shared_image;
 
 use crate::test::Test;
 
 pub fn tests() -> Vec<Test> {
-    [limits::TESTS, image::TESTS, killed::TESTS, memory::TESTS].concat()
+    [
+        limits::TESTS,
+        image::TESTS,
+        killed::TESTS,
+        memory::TESTS,
+        plain::TESTS,
+        read_only::TESTS,
+        shared_image::TESTS,
+    ]
+    .concat()
 }

@@ -18,7 +18,7 @@ use Said::{Here, In, Unit};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 99] = [
+const MESSAGES: [(&str, Said); 100] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -128,6 +128,7 @@ const MESSAGES: [(&str, Said); 99] = [
     ),
     ("the disk image DISK cannot become", In("disk::image::its_size_changes")),
     ("the disk image DISK cannot be used", In("disk::image::a_damaged_image")),
+    ("a guest with disk.kind = \"plain\" can have limits", In("disk::plain::limits_need_quota")),
     ("disk.kind is fixed", In("disk::memory::a_guest_that_forgets")),
     (
         "guest NAME is protected",

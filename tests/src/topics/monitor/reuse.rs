@@ -67,8 +67,7 @@ fn of_a_monitor(sandbox: &mut Sandbox) {
     kill_monitor(sandbox);
     name_in_state(sandbox, "monitor", other.0.id());
     // Without its socket such a process would be ended as a monitor that cannot be reached.
-    let run = format!("/run/holm/{}", sandbox.instance().expect("in use"));
-    std::fs::remove_dir_all(run).expect("a run directory");
+    crate::host::wipe_run_directory(sandbox.instance().expect("in use"));
     sandbox.holm(&["start", "box"]).refused(&["already running"]);
     let adopted = status(sandbox, "box");
     assert_eq!(adopted["health"]["monitor"], "replaced", "{adopted}");

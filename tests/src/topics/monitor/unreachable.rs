@@ -17,7 +17,7 @@ pub const TESTS: &[Test] = &[
 fn a_wiped_run_directory_loses_no_guest(sandbox: &mut Sandbox) {
     launch_idle(sandbox, "box", &[]);
     let number = sandbox.instance().expect("the root is in use");
-    std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run directory");
+    host::wipe_run_directory(number);
     let found = sandbox.holm(&["status", "box", "--json"]).ok();
     assert_ne!(found.json()["state"], "stopped");
     assert!(found.stderr.contains("the monitor of guest box could not be reached;"), "{found}");
@@ -31,7 +31,7 @@ fn a_wiped_run_directory_keeps_instance_numbers(sandbox: &mut Sandbox) {
     let number = sandbox.instance().expect("the root is in use");
     let kept = std::fs::metadata(sandbox.root().join("instance")).expect("a file").ino();
     let before = pid(&status(sandbox, "box"), "init_pid");
-    std::fs::remove_dir_all(format!("/run/holm/{number}")).expect("a run directory");
+    host::wipe_run_directory(number);
     std::fs::remove_file(format!("/run/holm/instances/{number}")).expect("its link");
 
     let other = sandbox.root().join("other");

@@ -6,6 +6,7 @@ use super::super::monitor_process::{MonitorFiles, responder, spawn_monitor};
 use super::super::running::{RunningGuest, write_record};
 use crate::process::{self, own_pid};
 use crate::record::now;
+use crate::rootfs::SharedImage;
 use crate::{launch, monitor, net};
 
 /// Gives a running guest whose monitor has died a new one.
@@ -21,10 +22,18 @@ pub fn adopt(guest: &LockedGuest<'_>, running: &mut RunningGuest) -> Result<()> 
         Err(Error::Net(net::Error::Responder { source: Errno::NODEV | Errno::NXIO, .. })) => None,
         other => other?,
     };
+    let pool = guest.pool();
+    let what = format_args!("the image of base {}", record.base);
+    let image = record.image.as_deref();
+    let image = image
+        .map(|key| SharedImage::hold(&pool.images_dir(), key, pool.waiting(&what)))
+        .transpose()
+        .map_err(launch::Error::from)?;
     let adopt = |ready: &dyn Fn()| {
         let console = monitor::orphan_console(record.init_pid, &init, record.ids.base)?;
         let init = launch::Running { pidfd: init, console };
-        let handoff = MonitorFiles::open(guest, cgroup, responder)?.handoff(guest, init, None);
+        let handoff = MonitorFiles::open(guest, cgroup, image.as_ref(), responder)?
+            .handoff(guest, init, None);
         record.monitor_pid = own_pid();
         record.monitor_inode = process::inode(record.monitor_pid)?;
         write_record(cgroup, guest.name(), record)?;

@@ -9,10 +9,12 @@ use super::monitor_title::is_monitor;
 use crate::cgroup::GuestCgroup;
 use crate::config::Restart;
 use crate::failed::in_one_line;
+use crate::launch;
 use crate::net;
 use crate::pool;
 use crate::process::{ended_within, own_pid};
 use crate::record::{LastRun, PendingRestart, RunRecord, now};
+use crate::rootfs;
 use crate::step;
 
 /// How long a monitor that lives may take to note the end of its guest's init.
@@ -95,6 +97,7 @@ pub fn clean_up_with(
     // unknown.
     let oom_kills = run.cgroup.oom_kills().ok();
     end_processes_and_network(&run)?;
+    let_go_of_image(guest, &run.record)?;
     if run.record.init_pid != 0 {
         let last = guest.last_run()?.unwrap_or_default();
         let already_recorded = last.run != 0 && last.run == run.record.init_inode;
@@ -114,6 +117,7 @@ pub fn clean_up_with(
 /// Cleans up after an ephemeral guest, for which nothing is recorded.
 pub fn clean_up_ephemeral(guest: &Guest<'_>, run: RunningGuest) -> Result<()> {
     end_processes_and_network(&run)?;
+    let_go_of_image(guest, &run.record)?;
     remove_cgroup(run.cgroup)?;
     guest.pool().release_ids(guest.name(), run.record.ids, None);
     Ok(())
@@ -135,6 +139,14 @@ fn end_processes_and_network(run: &RunningGuest) -> Result<()> {
     step::done("cleanup-killed");
     net::clean_up(&run.record.network)?;
     step::done("cleanup-network");
+    Ok(())
+}
+
+fn let_go_of_image(guest: &Guest<'_>, record: &RunRecord) -> Result<()> {
+    if let Some(key) = &record.image {
+        rootfs::unmount_unused(&guest.pool().images_dir(), key).map_err(launch::Error::from)?;
+        step::done("cleanup-image");
+    }
     Ok(())
 }
 

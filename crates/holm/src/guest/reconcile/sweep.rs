@@ -12,12 +12,14 @@ use super::repair::reconcile;
 use crate::failed::{is_there, unless_gone};
 use crate::pool::{Name, Pool};
 use crate::record::{RunRecord, now};
+use crate::{launch, rootfs};
 
 /// Reconciles all guests: those that ended without a monitor, those that run without one, and those
 /// whose `holm run` was killed. Returns the guests for which that failed; the others are reconciled
 /// nevertheless.
 ///
-/// It also removes what killed commands have left in `tmp`.
+/// It also removes what killed commands have left in `tmp`, and unmounts images that they have
+/// left mounted.
 ///
 /// It looks at every cgroup and id of the root, so it is meant for commands that do so
 /// anyway.
@@ -40,6 +42,7 @@ pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
             pool.release_stale_id(context, START_MAX);
         }
     }
+    rootfs::unmount_all_unused(&pool.images_dir()).map_err(launch::Error::from)?;
     Ok(failed)
 }
 

@@ -1,0 +1,173 @@
+//! Mounts of images from which those of guests are cloned, so that all guests of a base have one
+//! superblock of its image: its inodes are in memory once.
+//!
+//! ```text
+//! /run/holm/N/images/
+//!   DEVICE-INODE        the image with this identity, mounted while a guest uses it
+//!   DEVICE-INODE.lock   locked shared by the monitors of those guests
+//! ```
+//!
+//! An image cannot be removed from its filesystem while it is mounted, so no other has its identity
+//! meanwhile.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FlockOperation, OFlags, flock, fstatfs};
+use rustix::io::Errno;
+use rustix::mount::{MountAttrFlags, MoveMountFlags, UnmountFlags, move_mount, unmount};
+
+use super::{Error, Result, clone_tree, mount_image};
+use crate::failed::{make_directories, unless_gone};
+use crate::process::{self, Waiting};
+
+/// `EROFS_SUPER_MAGIC_V1` (linux/magic.h).
+const EROFS: u64 = 0xE0F5_E1E2;
+
+const LOCK: &str = ".lock";
+
+/// The host executes nothing in an image. What holds in the guest is said of its overlay.
+const RESTRICTED: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
+    .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
+    .union(MountAttrFlags::MOUNT_ATTR_NODEV)
+    .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
+
+/// An image that stays mounted while this lives, and while a process has its lock.
+#[derive(Debug)]
+pub struct SharedImage {
+    lock: File,
+    key: String,
+    mount: PathBuf,
+}
+
+impl SharedImage {
+    /// Mounts an image in `images`, in the host's mount namespace, unless it is mounted there.
+    pub(crate) fn mount(images: &Path, image: &Path, waiting: Waiting<'_>) -> Result<Self> {
+        let found = fs::metadata(image).map_err(|error| Error::io("look at", image, error))?;
+        let this = Self::hold(images, &format!("{}-{}", found.dev(), found.ino()), waiting)?;
+        if !this.is_mounted()? {
+            this.mount_once(images, image, waiting)?;
+        }
+        Ok(this)
+    }
+
+    /// Keeps the image with this key mounted, if it is.
+    pub(crate) fn hold(images: &Path, key: &str, waiting: Waiting<'_>) -> Result<Self> {
+        let path = images.join(format!("{key}{LOCK}"));
+        let fail = |error| Error::io("lock", &path, error);
+        loop {
+            let lock = open_lock(images, &path).map_err(fail)?;
+            process::lock(&lock, FlockOperation::LockShared, waiting).map_err(fail)?;
+            // Whoever unmounted the image while this waited has removed the file.
+            if lock.metadata().map_err(fail)?.nlink() > 0 {
+                return Ok(Self { lock, key: key.to_owned(), mount: images.join(key) });
+            }
+        }
+    }
+
+    /// What tells the image from others that are mounted.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        &self.mount
+    }
+
+    /// The lock, for a process that keeps it longer.
+    pub fn lock(&self) -> BorrowedFd<'_> {
+        self.lock.as_fd()
+    }
+
+    fn is_mounted(&self) -> Result<bool> {
+        let found = unless_gone(rustix::fs::statfs(&self.mount).map_err(io::Error::from));
+        let found = found.map_err(|error| Error::io("look at", &self.mount, error))?;
+        Ok(found.is_some_and(|found| is_erofs(&found)))
+    }
+
+    /// Two starts at once must not make two superblocks.
+    fn mount_once(&self, images: &Path, image: &Path, waiting: Waiting<'_>) -> Result<()> {
+        let fail = |error| Error::io("mount on", &self.mount, error);
+        let all = File::open(images).map_err(fail)?;
+        process::lock(&all, FlockOperation::LockExclusive, waiting).map_err(fail)?;
+        if self.is_mounted()? {
+            return Ok(());
+        }
+        make_directories(&self.mount, 0o700).map_err(fail)?;
+        let empty = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        let mounted = mount_image(image, RESTRICTED)?;
+        move_mount(mounted, "", CWD, &self.mount, empty).map_err(|errno| fail(errno.into()))
+    }
+}
+
+fn open_lock(images: &Path, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).mode(0o600).custom_flags(flags);
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_directories(images, 0o700)?;
+            options.open(path)
+        }
+        other => other,
+    }
+}
+
+/// A clone of a shared image's mount; `None` if none is mounted at `path`.
+pub(super) fn clone_of(
+    path: &Path,
+    user_namespace: Option<BorrowedFd<'_>>,
+) -> Result<Option<OwnedFd>> {
+    let clone = match clone_tree(path, user_namespace) {
+        Ok(clone) => clone,
+        Err(Error::Failed(failed)) if failed.source.kind() == io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let found = fstatfs(&clone).map_err(|errno| Error::io("look at", path, errno))?;
+    Ok(is_erofs(&found).then_some(clone))
+}
+
+fn is_erofs(found: &rustix::fs::StatFs) -> bool {
+    u64::try_from(found.f_type) == Ok(EROFS)
+}
+
+/// Unmounts the image with this key, unless a guest uses it.
+pub fn unmount_unused(images: &Path, key: &str) -> Result<()> {
+    let path = images.join(format!("{key}{LOCK}"));
+    let fail = |error| Error::io("unmount", images.join(key), error);
+    let Some(lock) = unless_gone(File::open(&path)).map_err(fail)? else { return Ok(()) };
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => return Ok(()),
+        other => other.map_err(|errno| fail(errno.into()))?,
+    }
+    unmount_at(&images.join(key)).map_err(fail)?;
+    unless_gone(fs::remove_file(&path)).map(drop).map_err(fail)
+}
+
+/// Unmounts all images that no guest uses: commands that were killed have left them.
+pub fn unmount_all_unused(images: &Path) -> Result<()> {
+    let fail = |error| Error::io("read", images, error);
+    let Some(entries) = unless_gone(fs::read_dir(images)).map_err(fail)? else { return Ok(()) };
+    for entry in entries {
+        let name = entry.map_err(fail)?.file_name();
+        if let Some(key) = name.to_str().and_then(|name| name.strip_suffix(LOCK)) {
+            unmount_unused(images, key)?;
+        }
+    }
+    Ok(())
+}
+
+fn unmount_at(mount: &Path) -> io::Result<()> {
+    match unmount(mount, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+        // Nothing is mounted there, or nothing is there.
+        Ok(()) | Err(Errno::INVAL | Errno::NOENT) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    unless_gone(fs::remove_dir(mount)).map(drop)
+}
