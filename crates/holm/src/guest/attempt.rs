@@ -150,8 +150,9 @@ impl<'a> Attempt<'a> {
     fn let_go(self) {
         let (images, key) = (self.decision.guest.pool().images_dir(), self.image.key().to_owned());
         drop(self.image);
-        let _ = rootfs::unmount_unused(&images, &key);
+        // This waits for an init that was just killed, which may have inherited the image's lock.
         let _ = self.cgroup.remove();
+        let _ = rootfs::unmount_unused(&images, &key);
     }
 
     /// The base's image, mounted for all its guests.

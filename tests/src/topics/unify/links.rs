@@ -137,7 +137,8 @@ fn capabilities_stay(sandbox: &Sandbox) {
     sandbox.holm(&["stop", "changer"]).ok();
     thread::sleep(Duration::from_millis(150));
     sandbox.holm(&["unify", "--all", "--min-age", "0"]).ok();
-    for file in interrupted.iter().chain([&upper.join("base/link")]) {
+    // The one that has a single name left becomes an object.
+    for file in [&interrupted[0], &upper.join("base/link")] {
         let found = std::fs::symlink_metadata(file).expect("it stays in the private layer");
         assert!(found.blocks() > 64, "{}: {found:?}", file.display());
         assert!(capability(file).is_some(), "{}", file.display());
