@@ -25,6 +25,9 @@ pub(super) fn check_settings(guest: &Guest<'_>, old: &Config, new: &Config) -> R
         let has_run = guest.has_dir()? && !is_there(&guest.dir().join(NEW))?;
         Place::new(guest.pool(), guest.name(), 0).check(&old.disk, &new.disk, has_run)?;
     }
+    if old.base != new.base && is_there(&guest.dir().join("disk").join(rootfs::PLAIN))? {
+        return Err(Error::RootIsCopy { name: guest.name().clone(), base: old.base.clone() });
+    }
     security::bounding_set(&new.security).map_err(launch::Error::from)?;
     for device in new.devices.iter().filter(|device| !old.devices.contains(device)) {
         rootfs::check_device(device).map_err(launch::Error::from)?;

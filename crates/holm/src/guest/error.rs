@@ -119,6 +119,17 @@ pub enum Error {
         /// Whose it is.
         owner: Name,
     },
+    /// Its root is a copy of the base that it had at its first start.
+    #[error(
+        "the root of guest {name} is a copy of base {base}, which `set` cannot exchange; \
+         `holm rebuild {name} --base BASE` makes a new root"
+    )]
+    RootIsCopy {
+        /// The guest.
+        name: Name,
+        /// Its base.
+        base: String,
+    },
     /// guest.toml is not the one that was edited.
     #[error("guest.toml of {0} has changed since it was read; look at it and try again")]
     EditedMeanwhile(Name),
@@ -281,6 +292,12 @@ impl Error {
                 return Details::new(Code::GuestUnshared)
                     .object(name)
                     .remedy(format!("holm set {name} share=true"));
+            }
+            Self::RootIsCopy { name, base } => {
+                return Details::new(Code::LayerOfOtherBase)
+                    .object(name)
+                    .reason(format!("its root is a copy of base {base}"))
+                    .remedy(format!("holm rebuild {name} --base BASE"));
             }
             Self::EditedMeanwhile(name) => {
                 return Details::new(Code::SettingsChanged)

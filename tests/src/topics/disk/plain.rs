@@ -89,6 +89,8 @@ fn it_outlives_restarts_and_not_a_rebuild(sandbox: &mut Sandbox) {
     let script = "cat /file /etc/machine-id; [ ! -e /bin/vi ]";
     assert_eq!(exec(sandbox, "box", script).ok().stdout, format!("kept\n{id}"));
     sandbox.holm(&["set", "box", "disk.kind=overlay"]).refused(&["disk.kind is fixed"]);
+    let copy = ["root of guest box is a copy of base busybox", "`holm rebuild box --base BASE`"];
+    sandbox.holm(&["set", "box", "base=other"]).refused(&copy);
     let on_disk = fs::metadata(sandbox.root().join("guests/box/disk/root/file")).expect("its file");
     assert_eq!(on_disk.uid(), 0, "owners on the disk are those in the guest");
     sandbox.holm(&["rebuild", "--force", "box"]).ok();

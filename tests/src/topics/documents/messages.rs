@@ -18,7 +18,7 @@ use Said::{Here, In, Unit};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 100] = [
+const MESSAGES: [(&str, Said); 101] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -129,6 +129,7 @@ const MESSAGES: [(&str, Said); 100] = [
     ("the disk image DISK cannot become", In("disk::image::its_size_changes")),
     ("the disk image DISK cannot be used", In("disk::image::a_damaged_image")),
     ("a guest with disk.kind = \"plain\" can have limits", In("disk::plain::limits_need_quota")),
+    ("the root of guest NAME is a copy", In("disk::plain::it_outlives_restarts_and_not_a_rebuild")),
     ("disk.kind is fixed", In("disk::memory::a_guest_that_forgets")),
     (
         "guest NAME is protected",
