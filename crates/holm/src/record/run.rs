@@ -32,7 +32,7 @@ pub struct RunRecord {
     /// Its base's name.
     pub base: String,
     /// The key of its image, which is mounted for all guests of the base.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// Its ids.
     pub ids: Ids,
