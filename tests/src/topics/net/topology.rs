@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holm::config::Net;
 use holm::net;
@@ -118,16 +118,26 @@ impl TestNetns {
         self.ask_udp_at(to.parse().unwrap(), patience)
     }
 
+    /// Asks again each second, as resolvers do: nothing says that a datagram arrives.
     pub fn ask_udp_at(&self, to: SocketAddr, patience: Duration) -> Option<IpAddr> {
         let from = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let end = Instant::now() + patience;
         self.with(|| {
             let socket = UdpSocket::bind(from).unwrap();
-            socket.connect(to).ok()?;
-            socket.set_read_timeout(Some(patience)).unwrap();
-            socket.send(b"?").ok()?;
-            let mut text = [0; 64];
-            let length = socket.recv(&mut text).ok()?;
-            std::str::from_utf8(&text[..length]).unwrap().parse().ok()
+            let ask = |socket: &UdpSocket| {
+                socket.connect(to).ok()?;
+                socket.set_read_timeout(Some(patience.min(Duration::from_secs(1)))).unwrap();
+                socket.send(b"?").ok()?;
+                let mut text = [0; 64];
+                let length = socket.recv(&mut text).ok()?;
+                std::str::from_utf8(&text[..length]).unwrap().parse().ok()
+            };
+            loop {
+                match ask(&socket) {
+                    None if Instant::now() < end => thread::sleep(Duration::from_millis(10)),
+                    answer => return answer,
+                }
+            }
         })
     }
 
