@@ -41,8 +41,8 @@ pub fn objects(
     all.sort();
     let bytes = all.iter().map(|(_, size)| size).sum();
     let progress = Mutex::new((0, progress));
-    let reasons = parallel::map(&all, |(path, size), buffer| {
-        let reason = of_object(&store.join(path), path, buffer);
+    let reasons = parallel::map(&all, |(path, size), buffers| {
+        let reason = of_object(&store.join(path), path, &mut buffers.read);
         let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.0 += size;
         let done = progress.0;

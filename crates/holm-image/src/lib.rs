@@ -16,6 +16,7 @@
 //! The engine of Holm does not link this crate, because composefs brings openssl and tokio.
 
 pub mod acl;
+mod bodies;
 pub mod check;
 pub mod elf;
 mod error;

@@ -52,8 +52,14 @@ pub(crate) fn for_each_xattr(
     mut each: impl FnMut(&[u8], &[u8]) -> Result<()>,
 ) -> Result<()> {
     let shown = Path::new(OsStr::from_bytes(path));
-    let mut names = vec![0; 1 << 16];
-    let listed = match llistxattr(entry, &mut names) {
+    // Most files have none, and a buffer for all that there may be takes longer than asking.
+    let mut names = vec![0; 256];
+    let mut found = llistxattr(entry, &mut names);
+    if found == Err(Errno::RANGE) {
+        names.resize(1 << 16, 0);
+        found = llistxattr(entry, &mut names);
+    }
+    let listed = match found {
         Ok(listed) => listed,
         Err(Errno::OPNOTSUPP) => 0,
         Err(e) => return Err(Error::io("list the attributes of", shown)(e)),

@@ -4,20 +4,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use crate::objects::PIECE;
+use crate::objects::Buffers;
 
-/// Calls `work` with each item and a buffer, on as many threads as there are CPUs. The results are
+/// How many threads work at once.
+pub fn workers() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Calls `work` with each item and buffers, on as many threads as there are CPUs. The results are
 /// in the order of the items.
-pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut [u8]) -> R + Sync) -> Vec<R> {
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut Buffers) -> R + Sync) -> Vec<R> {
+    let workers = workers().min(items.len());
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(items.len()));
     let worker = || {
-        let mut buffer = vec![0; PIECE];
+        let mut buffers = Buffers::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(at) else { break };
-            let result = work(item, &mut buffer);
+            let result = work(item, &mut buffers);
             results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
         }
     };
@@ -37,8 +42,8 @@ mod tests {
     #[test]
     fn results_are_in_order() {
         let items: Vec<u64> = (0..1000).collect();
-        let doubled = super::map(&items, |item, buffer| {
-            assert!(!buffer.is_empty());
+        let doubled = super::map(&items, |item, buffers| {
+            assert!(!buffers.read.is_empty());
             item * 2
         });
         assert!(doubled.iter().zip(&items).all(|(double, item)| *double == item * 2));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use composefs::INLINE_CONTENT_MAX_V0;
 use composefs::erofs::format::FormatVersion;
 use composefs::erofs::writer::{ValidatedFileSystem, mkfs_erofs_versioned};
 use composefs::fsverity::Sha256HashValue;
@@ -82,13 +83,19 @@ impl Tree {
         }
         let content_bytes = match &content {
             LeafContent::Symlink(target) => target.len(),
-            LeafContent::Regular(RegularFile::Inline(data)) => data.len(),
+            // Whether it lies in the image is known only when it is stored.
+            LeafContent::Regular(_) => INLINE_CONTENT_MAX_V0,
             _ => 0,
         };
         self.take(path, &stat, content_bytes)?;
         let id = self.fs.push_leaf(stat, content);
         self.link(path, id)?;
         Ok(id)
+    }
+
+    /// Sets the body of a file.
+    pub(crate) fn set_body(&mut self, id: LeafId, body: RegularFile<Sha256HashValue>) {
+        self.fs.leaves[id.0].content = LeafContent::Regular(body);
     }
 
     /// Leaves out a device node in /dev, where a guest gets those that it may have. Anywhere else

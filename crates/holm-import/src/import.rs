@@ -22,9 +22,9 @@ pub fn import(pool: &Pool, args: &Import) -> Result<()> {
     let mirror = args.mirror.as_deref();
     let installed = install(&args.source, mirror, &staging, &mut report)?;
     let new = staging.dir().join("new");
-    let mut objects = Objects::open(pool.objects_dir(), new.clone())?;
+    let objects = Objects::open(pool.objects_dir(), new.clone())?;
     let mut tree = Tree::new();
-    read(&args.source, installed.as_deref(), &mut tree, &mut objects, &mut report)?;
+    read(&args.source, installed.as_deref(), &mut tree, &objects, &mut report)?;
     if let Some(root) = installed {
         fs::remove_dir_all(&root).map_err(Error::io("remove", &root))?;
     }
@@ -60,7 +60,7 @@ pub fn read(
     source: &Source,
     installed: Option<&Path>,
     tree: &mut Tree,
-    objects: &mut Objects,
+    objects: &Objects,
     report: &mut Report,
 ) -> Result<()> {
     let progress = &mut report.of(Phase::Read);
@@ -115,8 +115,8 @@ fn write(args: &Import, tree: Tree, objects: &Objects, staging: &Staging) -> Res
     };
     objects.check_room(image.len() as u64)?;
     put("image", &image)?;
-    let line = |(path, size): (&str, u64)| format!("{}\n", Object { path: path.into(), size });
-    put("objects", objects.bodies().map(line).collect::<String>().as_bytes())?;
+    let line = |(path, size)| format!("{}\n", Object { path, size });
+    put("objects", objects.bodies().into_iter().map(line).collect::<String>().as_bytes())?;
     put("base.toml", meta.to_text().as_bytes())
 }
 

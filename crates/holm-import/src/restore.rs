@@ -13,9 +13,9 @@ pub fn restore(pool: &Pool, source: &Source, mirror: Option<&str>) -> Result<()>
     let staging = Staging::new(pool)?;
     let mut report = Report::new();
     let installed = install(source, mirror, &staging, &mut report)?;
-    let mut objects = Objects::open(pool.objects_dir(), staging.dir().join("new"))?;
+    let objects = Objects::open(pool.objects_dir(), staging.dir().join("new"))?;
     let mut tree = Tree::new();
-    read(source, installed.as_deref(), &mut tree, &mut objects, &mut report)?;
+    read(source, installed.as_deref(), &mut tree, &objects, &mut report)?;
     sync(staging.dir())?;
     objects.commit()?;
     sync(staging.dir())

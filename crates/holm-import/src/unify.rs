@@ -28,11 +28,10 @@ pub fn unify(pool: &Pool, guests: &[Name], options: &UnifyOptions) -> Result<()>
     };
     let staging = Staging::new(pool)?;
     let new = staging.dir().join("new");
-    let mut objects = Objects::open(pool.objects_dir(), new)?;
+    let objects = Objects::open(pool.objects_dir(), new)?;
     let known: Vec<Guest> = guests.iter().map(|name| guest(pool, name)).collect::<Result<_>>()?;
     let mut report = Report::new();
-    let prepared =
-        prepare(&known, &rules, options.dry_run, &mut objects, &mut report.of(Phase::Read))?;
+    let prepared = prepare(&known, &rules, options.dry_run, &objects, &mut report.of(Phase::Read))?;
     if !options.dry_run {
         report.step(Phase::Sync, 0, None, "");
         sync(staging.dir())?;

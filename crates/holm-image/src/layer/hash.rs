@@ -64,8 +64,8 @@ pub fn digests(
     files: &[&Candidate],
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Option<[u8; 32]>>> {
-    let found = parallel::map(files, |file, buffer| {
-        let found = of_one(upper, file, buffer);
+    let found = parallel::map(files, |file, buffers| {
+        let found = of_one(upper, file, &mut buffers.read);
         progress(file.found.stx_size);
         found
     });

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use composefs::INLINE_CONTENT_MAX_V0;
@@ -24,7 +25,7 @@ use super::hash::{Candidate, digests};
 use super::upper::UpperDir;
 use crate::error::{Error, Result};
 use crate::objects::{Objects, copy_body};
-use crate::source::Progress;
+use crate::parallel;
 
 /// A change that comes later than this after another has another change time, whatever clock the
 /// filesystem uses: a tick takes 10 ms at most.
@@ -82,8 +83,8 @@ pub fn prepare(
     guests: &[Guest],
     rules: &Rules,
     dry_run: bool,
-    objects: &mut Objects,
-    progress: &mut Progress<'_>,
+    objects: &Objects,
+    progress: &mut (dyn FnMut(u64, Option<u64>, &str) + Send),
 ) -> Result<Vec<Prepared>> {
     let now = SystemTime::now();
     if let Some(guest) = guests.first() {
@@ -176,22 +177,28 @@ fn known_or_hashed(
 fn store(
     guests: &[Guest],
     seen: &mut HashMap<String, Seen>,
-    objects: &mut Objects,
-    progress: &mut Progress<'_>,
+    objects: &Objects,
+    progress: &mut (dyn FnMut(u64, Option<u64>, &str) + Send),
 ) -> Result<()> {
-    let mut done = 0;
-    for (object, seen) in seen.iter_mut().filter(|(_, seen)| !seen.stored && seen.count > 1) {
-        let Some(candidate) = &seen.file else { continue };
+    let wanted = seen.iter_mut().filter(|(_, seen)| !seen.stored && seen.count > 1);
+    let wanted: Vec<(&String, &mut Seen)> = wanted.collect();
+    let progress = Mutex::new((0, progress));
+    let stored = parallel::map(&wanted, |(object, seen), buffers| {
+        let Some(candidate) = &seen.file else { return Ok(false) };
+        let path = Path::new(OsStr::from_bytes(&candidate.path));
         let upper = &guests[seen.guest].upper;
         let dir = File::open(upper).map_err(Error::io("open", upper))?;
-        let Some(file) = candidate.open(&dir)? else { continue };
-        let path = Path::new(OsStr::from_bytes(&candidate.path));
-        progress(done, None, &path.to_string_lossy());
-        done += candidate.found.stx_size;
-        let body = copy_body(&file, path, objects, &mut |_| {})?;
+        let Some(file) = candidate.open(&dir)? else { return Ok(false) };
+        let body = copy_body(&file, path, objects, buffers, &|_| {})?;
+        let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.0 += candidate.found.stx_size;
+        let done = progress.0;
+        (progress.1)(done, None, &path.to_string_lossy());
         // If it has changed meanwhile, its body is stored by another name, and nothing uses it.
-        seen.stored =
-            matches!(body, RegularFile::External(id, _) if id.to_object_pathname() == *object);
+        Ok(matches!(body, RegularFile::External(id, _) if id.to_object_pathname() == **object))
+    });
+    for ((_, seen), stored) in wanted.into_iter().zip(stored) {
+        seen.stored = stored?;
     }
     Ok(())
 }

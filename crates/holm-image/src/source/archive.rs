@@ -11,8 +11,10 @@ use flate2::bufread::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
 
 use super::Progress;
+use super::stream::{self, Pieces};
+use crate::bodies::Bodies;
 use crate::error::{Error, Result};
-use crate::objects::{Body, Objects, PIECE};
+use crate::objects::{Objects, PIECE};
 use crate::tar::{self, Entry, Reader};
 use crate::tree::{Content, Tree};
 
@@ -25,7 +27,7 @@ pub fn read(
     file: File,
     name: &str,
     tree: &mut Tree,
-    objects: &mut Objects,
+    objects: &Objects,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let total = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
@@ -34,27 +36,22 @@ pub fn read(
     let failed =
         |e: io::Error| Error::Io { what: "read the archive", path: name.into(), source: e };
     let mut archive = Reader::new(decompress(counted, name)?);
-    let mut found = false;
-    while let Some(entry) = archive.next_entry().map_err(failed)? {
-        let mut step = |note: &str| progress(count.get(), total, note);
-        step(&String::from_utf8_lossy(&entry.path));
-        read_entry(tree, objects, &entry, &mut archive, &mut step)?;
-        found = true;
-    }
-    if !found {
-        return Err(Error::source(name, "the archive is empty"));
-    }
-    archive.drain().map_err(failed)
+    let mut step = |path: &str| progress(count.get(), total, path);
+    Bodies::store(tree, objects, &mut step, |bodies| {
+        let mut found = false;
+        while let Some(entry) = archive.next_entry().map_err(failed)? {
+            read_entry(bodies, &entry, &mut archive)?;
+            found = true;
+        }
+        if !found {
+            return Err(Error::source(name, "the archive is empty"));
+        }
+        archive.drain().map_err(failed)
+    })
 }
 
 /// Reads one entry of the archive, whose data comes from `data`.
-fn read_entry(
-    tree: &mut Tree,
-    objects: &mut Objects,
-    entry: &Entry,
-    data: &mut impl Read,
-    step: &mut impl FnMut(&str),
-) -> Result<()> {
+fn read_entry(bodies: &mut Bodies<'_>, entry: &Entry, data: &mut impl Read) -> Result<()> {
     let path = entry.path.as_slice();
     let id = |number: u64| {
         u32::try_from(number)
@@ -72,14 +69,18 @@ fn read_entry(
     };
     let content: Content = match entry.kind {
         b'0' => {
-            let mut body = objects.body();
-            copy(data, entry, &mut body, step)?;
-            LeafContent::Regular(body.end()?)
+            let (pieces, stream) = stream::new(Path::new(OsStr::from_bytes(path)));
+            bodies.file(
+                path,
+                stat()?,
+                Box::new(|objects, buffers| stream.store(objects, buffers)),
+            )?;
+            return copy(data, entry, &pieces, bodies);
         }
-        b'1' => return hard_link(tree, path, &entry.link),
+        b'1' => return hard_link(bodies.tree, path, &entry.link),
         b'2' => LeafContent::Symlink(OsStr::from_bytes(&entry.link).into()),
-        b'3' | b'4' => return tree.leave_out(path),
-        b'5' => return tree.directory(path, stat()?),
+        b'3' | b'4' => return bodies.tree.leave_out(path),
+        b'5' => return bodies.tree.directory(path, stat()?),
         b'6' => LeafContent::Fifo,
         // A volume label.
         b'V' => return Ok(()),
@@ -89,7 +90,7 @@ fn read_entry(
             return Err(Error::refused(path, reason));
         }
     };
-    tree.file(path, stat()?, content).map(drop)
+    bodies.tree.file(path, stat()?, content).map(drop)
 }
 
 fn hard_link(tree: &mut Tree, path: &[u8], target: &[u8]) -> Result<()> {
@@ -103,26 +104,27 @@ fn hard_link(tree: &mut Tree, path: &[u8], target: &[u8]) -> Result<()> {
     tree.link(path, id)
 }
 
-/// Copies an entry's data and holes.
+/// Sends an entry's data and holes to the thread that stores them.
 fn copy(
     data: &mut impl Read,
     entry: &Entry,
-    body: &mut Body<'_>,
-    step: &mut impl FnMut(&str),
+    pieces: &Pieces,
+    bodies: &mut Bodies<'_>,
 ) -> Result<()> {
     let shown = Path::new(OsStr::from_bytes(&entry.path));
     let failed = || Error::io("read from the archive", shown);
-    let note = shown.to_string_lossy();
-    let mut buffer = vec![0; PIECE];
-    let mut piece = |want: u64, body: &mut Body<'_>| -> Result<u64> {
-        let want = usize::try_from(want).unwrap_or(PIECE).min(PIECE);
-        let n = data.read(&mut buffer[..want]).map_err(failed())?;
-        body.data(&buffer[..n])?;
-        step(&note);
-        Ok(n as u64)
+    let mut piece = |most: u64| -> Result<u64> {
+        let mut bytes = Vec::new();
+        let most = most.min(PIECE as u64);
+        data.by_ref().take(most).read_to_end(&mut bytes).map_err(failed())?;
+        let count = bytes.len() as u64;
+        pieces.data(bytes);
+        bodies.step();
+        Ok(count)
     };
     let Some(map) = &entry.sparse else {
-        while piece(PIECE as u64, body)? > 0 {}
+        while piece(PIECE as u64)? > 0 {}
+        pieces.end();
         return Ok(());
     };
     if map.size > FILE_MAX {
@@ -134,16 +136,18 @@ fn copy(
     }
     let mut at = 0;
     for &(offset, length) in &map.data {
-        body.hole(offset - at)?;
+        pieces.hole(offset - at);
         at = offset;
         while at < offset + length {
-            match piece(offset + length - at, body)? {
+            match piece(offset + length - at)? {
                 0 => return Err(failed()(io::Error::from(io::ErrorKind::UnexpectedEof))),
                 n => at += n,
             }
         }
     }
-    body.hole(map.size - at)
+    pieces.hole(map.size - at);
+    pieces.end();
+    Ok(())
 }
 
 /// The archive in `file`, decompressed.

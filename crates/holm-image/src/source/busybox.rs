@@ -8,11 +8,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use composefs::fsverity::Sha256HashValue;
 use composefs::tree::{LeafContent, RegularFile, Stat};
 
 use crate::elf;
 use crate::error::{Error, Result};
-use crate::objects::{Objects, PIECE};
+use crate::objects::{Body, Buffers, Objects};
 use crate::tree::Tree;
 
 const PLACES: [&str; 4] =
@@ -65,7 +66,7 @@ const FILES: [(&str, u32, &str); 9] = [
 ];
 
 /// Makes a system of the host's busybox and a few files.
-pub fn read(tree: &mut Tree, objects: &mut Objects) -> Result<()> {
+pub fn read(tree: &mut Tree, objects: &Objects) -> Result<()> {
     let path = find()?;
     let mut file = File::open(&path).map_err(Error::io("open", &path))?;
     let time = file.metadata().map_err(Error::io("stat", &path))?.mtime();
@@ -82,12 +83,12 @@ pub fn read(tree: &mut Tree, objects: &mut Objects) -> Result<()> {
     {
         tree.directory(path.as_bytes(), stat(mode))?;
     }
+    let mut buffers = Buffers::new();
     for (name, mode, text) in FILES {
-        let mut body = objects.body();
-        body.data(text.as_bytes())?;
-        tree.file(name.as_bytes(), stat(mode), LeafContent::Regular(body.end()?))?;
+        let content = store(&mut text.as_bytes(), &path, objects, &mut buffers)?;
+        tree.file(name.as_bytes(), stat(mode), LeafContent::Regular(content))?;
     }
-    let content = store(&mut file, &path, objects)?;
+    let content = store(&mut file, &path, objects, &mut buffers)?;
     tree.file(b"bin/busybox", stat(0o755), LeafContent::Regular(content))?;
     for applet in applets(&path)? {
         if applet != "bin/busybox" && tree.find(applet.as_bytes()).is_none() {
@@ -99,16 +100,17 @@ pub fn read(tree: &mut Tree, objects: &mut Objects) -> Result<()> {
 }
 
 fn store(
-    file: &mut File,
+    data: &mut dyn Read,
     path: &Path,
-    objects: &mut Objects,
-) -> Result<RegularFile<composefs::fsverity::Sha256HashValue>> {
-    let mut body = objects.body();
-    let mut buffer = vec![0; PIECE];
+    objects: &Objects,
+    buffers: &mut Buffers,
+) -> Result<RegularFile<Sha256HashValue>> {
+    let Buffers { read, write } = buffers;
+    let mut body = Body::new(objects, write);
     loop {
-        match file.read(&mut buffer).map_err(Error::io("read", path))? {
-            0 => return body.end(),
-            n => body.data(&buffer[..n])?,
+        match data.read(read).map_err(Error::io("read", path))? {
+            0 => return body.end(read),
+            n => body.data(&read[..n])?,
         }
     }
 }

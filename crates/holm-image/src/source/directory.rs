@@ -6,6 +6,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use composefs::generic_tree::LeafId;
 use composefs::tree::{LeafContent, Stat};
@@ -13,6 +14,7 @@ use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 
 use super::Progress;
+use crate::bodies::{Bodies, Store};
 use crate::error::{Error, Result};
 use crate::metadata::{open, read_xattrs, stat, to_stat};
 use crate::objects::{Objects, copy_body};
@@ -24,7 +26,7 @@ pub fn read(
     root: &Path,
     empty: &[&str],
     tree: &mut Tree,
-    objects: &mut Objects,
+    objects: &Objects,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -32,19 +34,22 @@ pub fn read(
     let stat = stat(&fd, c"").map_err(Error::io("stat", root))?;
     let xattrs = read_xattrs(b".", format!("/proc/self/fd/{}/.", fd.as_raw_fd()))?;
     tree.directory(b"", to_stat(&stat, xattrs))?;
-    let mut scan = Scan { tree, objects, progress, empty, links: HashMap::new(), done: 0 };
-    scan.directory(&fd.into(), &mut Vec::new(), stat.stx_mnt_id)
+    let done = AtomicU64::new(0);
+    let mut step = |path: &str| progress(done.load(Ordering::Relaxed), None, path);
+    Bodies::store(tree, objects, &mut step, |bodies| {
+        let mut scan = Scan { bodies, empty, links: HashMap::new(), done: &done };
+        scan.directory(&fd.into(), &mut Vec::new(), stat.stx_mnt_id)
+    })
 }
 
 /// A directory that is being read.
-struct Scan<'a, 'p> {
-    tree: &'a mut Tree,
-    objects: &'a mut Objects,
-    progress: &'a mut Progress<'p>,
+struct Scan<'a, 'b> {
+    bodies: &'a mut Bodies<'b>,
     empty: &'a [&'a str],
     /// Files with several hard links, by device and inode.
     links: HashMap<(u32, u32, u64), LeafId>,
-    done: u64,
+    /// The bytes of bodies that were read.
+    done: &'b AtomicU64,
 }
 
 impl Scan<'_, '_> {
@@ -83,7 +88,7 @@ impl Scan<'_, '_> {
         if kind != FileType::Directory
             && let Some(id) = self.links.get(&key)
         {
-            return self.tree.link(path, *id);
+            return self.bodies.tree.link(path, *id);
         }
         let entry =
             [format!("/proc/self/fd/{}/", dir.as_raw_fd()).as_bytes(), name.to_bytes()].concat();
@@ -92,7 +97,7 @@ impl Scan<'_, '_> {
         };
         let content = match kind {
             FileType::Directory => {
-                self.tree.directory(path, to_stat(path)?)?;
+                self.bodies.tree.directory(path, to_stat(path)?)?;
                 let left_out = self.empty.iter().any(|e| e.as_bytes() == path.as_slice());
                 if left_out || found.stx_mnt_id != mount {
                     return Ok(());
@@ -102,13 +107,17 @@ impl Scan<'_, '_> {
             }
             FileType::RegularFile => {
                 let file = open(dir, name, OFlags::NONBLOCK).map_err(Error::io("open", shown))?;
-                let (done, progress) = (&mut self.done, &mut self.progress);
-                let note = shown.to_string_lossy();
-                let body = copy_body(&file, shown, self.objects, &mut |bytes| {
-                    *done += bytes;
-                    progress(*done, None, &note);
-                })?;
-                LeafContent::Regular(body)
+                let (done, shown) = (self.done, shown.to_owned());
+                let store: Store<'_> = Box::new(move |objects, buffers| {
+                    copy_body(&file, &shown, objects, buffers, &|bytes| {
+                        done.fetch_add(bytes, Ordering::Relaxed);
+                    })
+                });
+                let id = self.bodies.file(path, to_stat(path)?, store)?;
+                if found.stx_nlink > 1 {
+                    self.links.insert(key, id);
+                }
+                return Ok(());
             }
             FileType::Symlink => {
                 let target = readlinkat(dir, name, Vec::new()).map_err(Error::io("read", shown))?;
@@ -117,9 +126,9 @@ impl Scan<'_, '_> {
             FileType::Fifo => LeafContent::Fifo,
             // Useless without the process that made it, which makes a new one.
             FileType::Socket => return Ok(()),
-            _ => return self.tree.leave_out(path),
+            _ => return self.bodies.tree.leave_out(path),
         };
-        let id = self.tree.file(path, to_stat(path)?, content)?;
+        let id = self.bodies.tree.file(path, to_stat(path)?, content)?;
         if found.stx_nlink > 1 {
             self.links.insert(key, id);
         }

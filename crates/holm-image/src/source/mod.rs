@@ -6,6 +6,7 @@ pub mod busybox;
 pub mod debootstrap;
 pub mod directory;
 mod program;
+mod stream;
 
 /// Called frequently with the progress: how much is done (bytes, or steps of an installation), how
 /// much there is to do if that is known, and what is being worked on.
