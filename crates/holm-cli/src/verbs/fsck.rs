@@ -1,10 +1,11 @@
 //! `holm fsck`.
 
+use std::ffi::OsString;
 use std::fmt::Write;
 
 use clap::Args;
 use holm::guest;
-use holm::store::{Fsck as Result, FsckOptions, Phase, Problem, Progress};
+use holm::store::{Fsck as Result, FsckOptions, Phase, Problem, Progress, Source};
 
 use crate::context::Context;
 use crate::progress::Line;
@@ -19,9 +20,11 @@ pub const VERB: Verb = Verb::new::<Fsck>(
 .aliases(&["scrub"])
 .examples(
     "holm fsck\n\
-     holm fsck --repair\n\n\
+     holm fsck --repair\n\
+     holm fsck --repair --from /backup/debian.tar.zst\n\n\
      Reads every object. With --repair, one whose content has changed is kept in\n\
-     objects/.quarantine, and stored again from the source of a base that has it. Guests may run.\n\
+     objects/.quarantine, and stored again from the source of a base that has it, or from any\n\
+     directory or tar that has a file of that content. Guests may run.\n\
      The exit status is 0 if nothing is wrong, 1 if everything was repaired, and 4 if damage is left,\n\
      as that of fsck(8).",
 );
@@ -41,11 +44,15 @@ pub struct Fsck {
     /// The mirror for bases from debootstrap [default: that of the host]
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
+    /// A directory or tar that may have what is damaged
+    #[arg(long, value_name = "SOURCE", requires = "repair")]
+    from: Option<OsString>,
 }
 
 impl Run for Fsck {
     fn run(self, context: &Context) -> Outcome {
-        let options = FsckOptions { repair: self.repair, mirror: self.mirror };
+        let from = self.from.as_deref().map(Source::parse).transpose()?;
+        let options = FsckOptions { repair: self.repair, mirror: self.mirror, from };
         let mut line = Line::new(context);
         let result = match context.pool_if_any()? {
             Some(pool) => {

@@ -1,7 +1,7 @@
 //! What directories take on the disk.
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -26,9 +26,13 @@ pub(crate) fn disk_usage(dirs: &[PathBuf]) -> Result<HashMap<PathBuf, u64>> {
         dirs.iter().flat_map(|dir| [dir.as_os_str().as_encoded_bytes(), b"\0"].concat()).collect();
     let mut stdin = child.stdin.take();
     let writer = std::thread::spawn(move || stdin.take().map(|mut pipe| pipe.write_all(&names)));
-    let output = child.wait_with_output().map_err(fail)?;
+    // `wait_with_output` panics if a read fails.
+    let mut bytes = Vec::new();
+    let read = child.stdout.take().map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut bytes));
+    let status = child.wait();
     let _ = writer.join();
-    Ok(parse_du(&String::from_utf8_lossy(&output.stdout)))
+    read.and(status).map_err(fail)?;
+    Ok(parse_du(&String::from_utf8_lossy(&bytes)))
 }
 
 /// Parses `BYTES<tab>PATH` with zero bytes in between.

@@ -19,7 +19,7 @@ use crate::source::system;
 pub enum Kind {
     /// ext4 without quota: a disk image.
     Plain,
-    /// ext4 with project quota.
+    /// ext4 with project quota and fs-verity.
     Ext4,
     /// XFS with project quota.
     Xfs,
@@ -35,7 +35,7 @@ impl Kind {
     fn make(self, sandbox: &Sandbox, image: &str) {
         let (program, args): (_, &[&str]) = match self {
             Self::Plain => ("mkfs.ext4", &["-q", "-F"]),
-            Self::Ext4 => ("mkfs.ext4", &["-q", "-F", "-O", "project,quota"]),
+            Self::Ext4 => ("mkfs.ext4", &["-q", "-F", "-O", "project,quota,verity"]),
             Self::Xfs => ("mkfs.xfs", &["-q", "-f"]),
             Self::Btrfs => ("mkfs.btrfs", &["-q", "-f"]),
         };
@@ -66,7 +66,8 @@ pub fn on(kind: Kind, sandbox: &mut Sandbox, work: impl FnOnce(&Sandbox)) {
     std::fs::create_dir(root.join("bases")).expect("what makes it a root");
     let result = catch_unwind(AssertUnwindSafe(|| {
         let source = system(sandbox, |dir| {
-            for name in ["cat", "dd", "df", "ln", "mv", "rm", "chattr", "sync", "ls", "tail"] {
+            for name in ["cat", "cmp", "dd", "df", "ln", "mv", "rm", "chattr", "sync", "ls", "tail"]
+            {
                 std::os::unix::fs::symlink("busybox", dir.join("bin").join(name)).expect("a link");
             }
         });

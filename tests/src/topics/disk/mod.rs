@@ -5,6 +5,7 @@ mod image;
 mod killed;
 mod limits;
 mod memory;
+mod objects;
 mod plain;
 mod read_only;
 mod shared_image;
@@ -17,6 +18,7 @@ pub fn tests() -> Vec<Test> {
         image::TESTS,
         killed::TESTS,
         memory::TESTS,
+        objects::TESTS,
         plain::TESTS,
         read_only::TESTS,
         shared_image::TESTS,

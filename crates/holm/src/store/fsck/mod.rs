@@ -7,27 +7,28 @@
 //! While it reads, objects are locked shared: imports, unifications and starts go on, and a
 //! collection is made later.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod repair;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::base::{damaged, load};
+use super::base::damaged;
 use super::clean::clean;
 use super::error::Error;
 use super::import::Progress;
 use super::source::Source;
-use super::{directory, gc, objects, program};
+use super::{directory, objects, program};
 use crate::failed::{in_one_line, is_there, unless_gone};
-use crate::pool::{Name, Pool};
-use crate::step;
+use crate::pool::Pool;
+use repair::repair;
 
-/// Where damaged objects are kept, below `objects`.
-const QUARANTINE: &str = ".quarantine";
+/// The mode of an object. What a guest sees is in the image.
+const MODE: u32 = 0o444;
 
 /// What may be damaged.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -102,6 +103,8 @@ pub struct FsckOptions {
     pub repair: bool,
     /// URL of the mirror that `debootstrap:` uses instead of the host's own.
     pub mirror: Option<String>,
+    /// Another source that may have what is damaged, such as a backup; it comes first.
+    pub from: Option<Source>,
 }
 
 /// A line of holm-import's output.
@@ -127,6 +130,9 @@ pub fn fsck(
         let (reason, remedy) = (in_one_line(&error), import_again(name.as_str()));
         fsck.problems.push(problem(Subject::Base(name.to_string()), reason, remedy));
     }
+    if let Some(source) = &options.from {
+        source.check()?;
+    }
     let users = users(pool, &mut fsck.problems)?;
     let mut bad = BTreeMap::new();
     for Damage { subject, reason } in found {
@@ -144,12 +150,20 @@ pub fn fsck(
         }
     }
     for path in users.keys() {
-        if !is_there(&pool.objects_dir().join(path))? {
-            bad.insert(path.clone(), "it is missing".to_owned());
+        let object = pool.objects_dir().join(path);
+        let found = fs::symlink_metadata(&object);
+        match unless_gone(found).map_err(Error::io("look at", &object))? {
+            None => drop(bad.insert(path.clone(), "it is missing".to_owned())),
+            Some(found) if found.is_file() && (found.uid() != 0 || found.mode() & 0o7222 != 0) => {
+                let users = users.get(path).cloned().unwrap_or_default();
+                let problem = writable(path, &object, options.repair)?;
+                fsck.problems.push(Problem { users, ..problem });
+            }
+            Some(_) => {}
         }
     }
     let left = if options.repair && !bad.is_empty() {
-        repair(pool, &bad, &users, options.mirror.as_deref(), progress)?
+        repair(pool, &bad, &users, options, progress)?
     } else {
         bad.keys().map(|path| (path.clone(), String::new())).collect()
     };
@@ -169,6 +183,20 @@ pub fn fsck(
         });
     }
     Ok(fsck)
+}
+
+/// An object to which others than root may write. Guests do not notice.
+fn writable(path: &str, object: &Path, repair: bool) -> Result<Problem, Error> {
+    let reason = "its owner or mode has been changed, so that it may be written to".to_owned();
+    let mut problem =
+        problem(Subject::Object(path.to_owned()), reason, "holm fsck --repair".into());
+    if repair {
+        chown(object, Some(0), Some(0))
+            .and_then(|()| fs::set_permissions(object, fs::Permissions::from_mode(MODE)))
+            .map_err(Error::io("change the mode of", object))?;
+        (problem.repaired, problem.remedy) = (true, "it is root's again, to be read only".into());
+    }
+    Ok(problem)
 }
 
 fn problem(subject: Subject, reason: String, remedy: String) -> Problem {
@@ -222,149 +250,11 @@ fn users(
                     users.entry(object.path).or_default().push(user.clone());
                 }
             }
-            Err(error @ Error::Objects { .. }) => {
+            Err(error) => {
                 let remedy = "restore the file from a backup".to_owned();
                 problems.push(problem(user, in_one_line(&error), remedy));
             }
-            Err(error) => return Err(error),
         }
     }
     Ok(users)
-}
-
-/// Keeps damaged objects aside, and stores them again from the sources of the bases that have them.
-/// Returns those that are left, with the reason; nobody can read them any more.
-fn repair(
-    pool: &Pool,
-    bad: &BTreeMap<String, String>,
-    users: &BTreeMap<String, Vec<Subject>>,
-    mirror: Option<&str>,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<BTreeMap<String, String>, Error> {
-    for path in bad.keys() {
-        quarantine(pool, path)?;
-    }
-    step::done("fsck-quarantined");
-    let mut left: BTreeMap<String, String> =
-        bad.keys().map(|path| (path.clone(), "no base with a source has it".to_owned())).collect();
-    let bases: BTreeSet<&Subject> =
-        bad.keys().filter_map(|path| users.get(path)).flatten().collect();
-    for base in bases {
-        let Subject::Base(name) = base else { continue };
-        let of_it = |path: &String| users.get(path).is_some_and(|users| users.contains(base));
-        if !left.keys().any(of_it) {
-            continue;
-        }
-        let outcome =
-            restore(pool, &Name::new(name).map_err(crate::pool::Error::from)?, mirror, progress)?;
-        let still = still_bad(pool, left.keys(), progress)?;
-        left.retain(|path, _| still.contains(path));
-        for (path, why) in &mut left {
-            if of_it(path) {
-                *why =
-                    outcome.clone().unwrap_or(format!("the source of base {name} has it no more"));
-            }
-        }
-    }
-    for path in left.keys() {
-        let object = pool.objects_dir().join(path);
-        unless_gone(fs::remove_file(&object)).map_err(Error::io("remove", &object))?;
-    }
-    // A source that has changed has given objects that nothing needs.
-    gc::request(pool)?;
-    Ok(left)
-}
-
-/// Which of these objects are damaged or missing now.
-fn still_bad<'a>(
-    pool: &Pool,
-    paths: impl Iterator<Item = &'a String>,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<BTreeSet<String>, Error> {
-    let paths: Vec<&str> = paths.map(String::as_str).collect();
-    let (_, found) = check(pool, &paths, progress)?;
-    let mut bad: BTreeSet<String> = found
-        .into_iter()
-        .filter_map(|damage| match damage.subject {
-            Subject::Object(path) => Some(path),
-            _ => None,
-        })
-        .collect();
-    for path in paths {
-        if !is_there(&pool.objects_dir().join(path))? {
-            bad.insert(path.to_owned());
-        }
-    }
-    Ok(bad)
-}
-
-/// Has the source of a base stored once more; why that was not possible.
-fn restore(
-    pool: &Pool,
-    base: &Name,
-    mirror: Option<&str>,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Option<String>, Error> {
-    let Ok(base) = load(pool, base) else {
-        return Ok(Some(format!("base {base} cannot be loaded")));
-    };
-    let text = &base.meta.source;
-    let refused = |why: &str| Ok(Some(format!("the source of base {}, {text}, {why}", base.name)));
-    let Ok(source) = Source::parse(text.as_ref()) else { return refused("is none") };
-    match &source {
-        Source::Stdin => return refused("was standard input"),
-        Source::Path(path) if path.is_relative() => return refused("is no absolute path"),
-        Source::Path(path) if !is_there(path)? => return refused("is no longer there"),
-        _ => {}
-    }
-    let mut command = program::command(pool)?;
-    command.arg("--restore");
-    if let Some(mirror) = mirror {
-        command.arg("--mirror").arg(mirror);
-    }
-    command.arg("--").arg(source.to_arg());
-    let outcome = program::run(command, |line| {
-        if let Ok(Line::Progress(step)) = serde_json::from_str(line) {
-            progress(step);
-        }
-    })?;
-    clean(pool)?;
-    match outcome {
-        Ok(()) => Ok(None),
-        Err(message) => refused(&format!("could not be read: {message}")),
-    }
-}
-
-/// Keeps an object in quarantine too. It stays where it is until there is another, so that there
-/// is always one.
-fn quarantine(pool: &Pool, path: &str) -> Result<(), Error> {
-    let store = pool.objects_dir();
-    let (object, dir) = (store.join(path), store.join(QUARANTINE));
-    let Some(found) =
-        unless_gone(fs::symlink_metadata(&object)).map_err(Error::io("look at", &object))?
-    else {
-        return Ok(());
-    };
-    match fs::DirBuilder::new().mode(0o700).create(&dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(Error::io("make the directory", &dir)(error));
-        }
-        _ => {}
-    }
-    if found.is_dir() {
-        let to = directory::unused(&dir, &path.replace('/', ""))?;
-        return fs::rename(&object, &to).map_err(Error::io("rename", &object));
-    }
-    link(&object, &dir.join(path.replace('/', "")), found.ino())
-}
-
-fn link(object: &Path, to: &Path, inode: u64) -> Result<(), Error> {
-    match fs::symlink_metadata(to) {
-        // A check that was killed has put it there, or it was damaged before, in the same place.
-        Ok(there) if there.ino() == inode => return Ok(()),
-        Ok(_) => fs::remove_file(to).map_err(Error::io("remove", to))?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(Error::io("look at", to)(error)),
-    }
-    fs::hard_link(object, to).map_err(Error::io("link", object))
 }
