@@ -13,8 +13,8 @@ use composefs::generic_tree::LeafId;
 use composefs::tree::{LeafContent, RegularFile, Stat};
 
 use crate::error::{Error, Result};
-use crate::objects::{Buffers, Objects};
-use crate::parallel::workers;
+use crate::objects::Objects;
+use crate::parallel::{Buffers, workers};
 use crate::tree::Tree;
 
 /// How many bodies wait for a thread at most; some have an open file.

@@ -11,7 +11,7 @@ use composefs::erofs::reader::collect_objects;
 use composefs::fsverity::{FsVerityHashValue, Sha256HashValue};
 use rustix::fs::{Advice, OFlags, fadvise};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::layer::has_identity;
 use crate::objects::{digest, stored};
 use crate::parallel;
@@ -81,14 +81,15 @@ fn of_object(file: &Path, path: &str, buffer: &mut [u8]) -> Option<String> {
 }
 
 /// What is wrong with a metadata image: its bytes have `identity`, if that is known, and it refers
-/// to exactly the objects that the file `list` names.
-pub fn image(image: &Path, list: &Path, identity: &Identity<'_>) -> Result<Option<String>> {
+/// to no objects but those that the file `list` names, which may name more: a source that has a
+/// file twice has brought both bodies.
+pub fn image(image: &Path, list: &Path, identity: &Identity<'_>) -> Option<String> {
     let bytes = match fs::read(image) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Some("its image is missing".to_owned()));
+            return Some("its image is missing".to_owned());
         }
-        Err(error) => return Ok(Some(format!("its image cannot be read: {error}"))),
+        Err(error) => return Some(format!("its image cannot be read: {error}")),
     };
     let is_it = match identity {
         Identity::Digest("") => true,
@@ -96,24 +97,25 @@ pub fn image(image: &Path, list: &Path, identity: &Identity<'_>) -> Result<Optio
         Identity::Own => has_identity(&bytes),
     };
     if !is_it {
-        return Ok(Some("its image has been changed: its digest is another".to_owned()));
+        return Some("its image has been changed: its digest is another".to_owned());
     }
     let referred = match collect_objects::<Sha256HashValue>(&bytes) {
         Ok(ids) => ids.iter().map(FsVerityHashValue::to_object_pathname).collect::<BTreeSet<_>>(),
-        Err(error) => return Ok(Some(format!("its image is damaged: {error}"))),
+        Err(error) => return Some(format!("its image is damaged: {error}")),
     };
     let text = match fs::read_to_string(list) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Some("its list of objects is missing".to_owned()));
+            return Some("its list of objects is missing".to_owned());
         }
-        Err(error) => return Err(Error::io("read", list)(error)),
+        // `holm` reads it too, and tells of that.
+        Err(_) => return None,
     };
     let listed = text.lines().filter_map(|line| line.split(' ').next().map(str::to_owned));
     let listed = listed.collect::<BTreeSet<_>>();
-    Ok(referred.difference(&listed).next().map(|missing| {
+    referred.difference(&listed).next().map(|missing| {
         format!("its image refers to object {missing}, which its list of objects does not have")
-    }))
+    })
 }
 
 /// How it is known whether an image has changed.

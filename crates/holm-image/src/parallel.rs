@@ -4,7 +4,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use crate::objects::Buffers;
+/// The size of a buffer. A body that fits into it is not written if the store has it already.
+pub const PIECE: usize = 1 << 20;
+
+/// What a thread reads and writes files with.
+#[derive(Debug)]
+pub struct Buffers {
+    /// For reading; as long as a piece.
+    pub read: Vec<u8>,
+    /// What is written next.
+    pub write: Vec<u8>,
+}
+
+impl Buffers {
+    pub fn new() -> Self {
+        Self { read: vec![0; PIECE], write: Vec::new() }
+    }
+}
 
 /// How many threads work at once.
 pub fn workers() -> usize {

@@ -28,7 +28,7 @@ fn images(pool: &Pool) -> Result<u64> {
         let Ok(base) = store::load(pool, &name) else { continue };
         let identity = Identity::Digest(&base.meta.image_digest);
         count += 1;
-        if let Some(reason) = check::image(&base.image, &dir.join("objects"), &identity)? {
+        if let Some(reason) = check::image(&base.image, &dir.join("objects"), &identity) {
             report::line(&Damage { subject: Subject::Base(name.to_string()), reason });
         }
     }
@@ -39,7 +39,7 @@ fn images(pool: &Pool) -> Result<u64> {
             continue;
         }
         count += 1;
-        if let Some(reason) = check::image(&image, &disk.join("objects"), &Identity::Own)? {
+        if let Some(reason) = check::image(&image, &disk.join("objects"), &Identity::Own) {
             report::line(&Damage { subject: Subject::Guest(name.to_string()), reason });
         }
     }

@@ -1,7 +1,7 @@
 //! `holm fsck`: damage is found, told of, and repaired where another copy exists.
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -15,6 +15,9 @@ pub const TESTS: &[Test] = &[
     test!(a_clean_root_has_nothing_wrong),
     test!(what_is_damaged_is_found_and_stored_again),
     test!(what_has_no_other_copy_is_kept_aside),
+    test!(a_backup_has_what_the_source_has_lost),
+    test!(objects_are_to_be_read_only),
+    test!(a_list_that_cannot_be_read_is_found),
     test!(a_changed_image_is_found),
     test!(guests_without_base_or_layer_are_found),
 ];
@@ -125,6 +128,56 @@ fn what_has_no_other_copy_is_kept_aside(sandbox: &mut Sandbox) {
     assert_eq!((status, &problem["reason"]), (LEFT, &"it is missing".into()), "{found}");
     let remedy = problem["remedy"].as_str().expect("a remedy");
     assert!(remedy.ends_with("is no longer there"), "{remedy}");
+}
+
+fn a_backup_has_what_the_source_has_lost(sandbox: &mut Sandbox) {
+    let source = base(sandbox);
+    let object = motd(sandbox);
+    let backup = sandbox.root().join("backup");
+    fs::create_dir(&backup).expect("a directory");
+    fs::write(Path::new(&source).join("etc/motd"), "another text").expect("a file");
+    flip(&object, 7);
+    let from = backup.to_string_lossy().into_owned();
+    let (found, status) = fsck(sandbox, &["--repair", "--from", &from]);
+    assert_eq!(status, LEFT, "{found}");
+    let remedy = found["problems"][0]["remedy"].as_str().expect("a remedy").to_owned();
+    assert_eq!(remedy, "the source of base box has it no more");
+    fs::write(backup.join("by-another-name"), TEXT).expect("a file");
+    let (found, status) = fsck(sandbox, &["--repair", "--from", &from]);
+    assert_eq!(status, REPAIRED, "{found}");
+    assert_eq!(fs::read_to_string(&object).expect("an object"), TEXT);
+    sandbox.holm(&["fsck", "--repair", "--from", "/nowhere"]).refused(&["/nowhere"]);
+    sandbox.holm(&["fsck", "--from", &from]).refused(&["--repair"]);
+}
+
+fn objects_are_to_be_read_only(sandbox: &mut Sandbox) {
+    base(sandbox);
+    let object = motd(sandbox);
+    let damages: [fn(&Path); 2] = [
+        |path| fs::set_permissions(path, fs::Permissions::from_mode(0o666)).expect("a mode"),
+        |path| chown(path, Some(1000), None).expect("an owner"),
+    ];
+    for damage in damages {
+        damage(&object);
+        let (found, status) = fsck(sandbox, &[]);
+        assert_eq!((status, &found["problems"][0]["bases"][0]), (LEFT, &"box".into()), "{found}");
+        assert_eq!(fsck(sandbox, &["--repair"]).1, REPAIRED);
+        let now = fs::metadata(&object).expect("an object");
+        assert_eq!((now.uid(), now.mode() & 0o7777), (0, 0o444));
+        assert_eq!(fsck(sandbox, &[]).1, 0);
+    }
+}
+
+/// The rest is checked all the same.
+fn a_list_that_cannot_be_read_is_found(sandbox: &mut Sandbox) {
+    base(sandbox);
+    let list = sandbox.root().join("bases/box/objects");
+    fs::remove_file(&list).expect("the list");
+    fs::create_dir(&list).expect("a directory");
+    let (found, status) = fsck(sandbox, &[]);
+    assert_eq!((status, &found["problems"][0]["kind"]), (LEFT, &"base".into()), "{found}");
+    assert_eq!(found["objects"], objects(sandbox).len(), "{found}");
+    fs::remove_dir(&list).expect("the directory");
 }
 
 fn a_changed_image_is_found(sandbox: &mut Sandbox) {

@@ -8,8 +8,9 @@ use composefs::INLINE_CONTENT_MAX_V0;
 use composefs::fsverity::{FsVerityHashValue, Sha256HashValue};
 use composefs::tree::RegularFile;
 
-use super::{Found, Objects, PIECE, Temporary};
+use super::store::{Found, Objects, Temporary};
 use crate::error::{Error, Result};
+use crate::parallel::PIECE;
 use crate::verity::Hasher;
 
 const BLOCK: usize = 4096;

@@ -1,7 +1,6 @@
-//! Reading files of the host: their digests, and their bodies into the store.
+//! Reading the bodies of files of the host into the store.
 
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -11,35 +10,15 @@ use composefs::tree::RegularFile;
 use rustix::fs::{SeekFrom, ioctl_ficlone, seek};
 use rustix::io::Errno;
 
-use super::{Body, Buffers, Found, Objects, PIECE, Temporary};
+use super::body::Body;
+use super::digest::digest;
+use super::store::{Found, Objects, Temporary};
 use crate::error::{Error, Result};
-use crate::verity::Hasher;
+use crate::parallel::{Buffers, PIECE};
 
 /// The shortest file that shares its extents with its source: a smaller one may lie in its inode,
 /// where nothing can be shared.
 const CLONED_MIN: u64 = 4096;
-
-/// The digest of a file of `size` bytes.
-pub(crate) fn digest(file: &File, size: u64, buffer: &mut [u8]) -> io::Result<[u8; 32]> {
-    let mut hasher = Hasher::new();
-    while hasher.len() < size {
-        let data = match seek(file, SeekFrom::Data(hasher.len())) {
-            // The rest is a hole.
-            Err(Errno::NXIO) => size,
-            data => data?.min(size),
-        };
-        hasher.zeros(data - hasher.len());
-        let hole = if data < size { seek(file, SeekFrom::Hole(data))?.min(size) } else { size };
-        while hasher.len() < hole {
-            let want = usize::try_from(hole - hasher.len()).unwrap_or(PIECE).min(buffer.len());
-            match file.read_at(&mut buffer[..want], hasher.len())? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                n => hasher.data(&buffer[..n]),
-            }
-        }
-    }
-    Ok(hasher.finish())
-}
 
 /// Stores a file's data and holes. Calls `progress` with the bytes of each piece.
 pub(crate) fn copy_body(

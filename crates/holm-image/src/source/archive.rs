@@ -11,10 +11,11 @@ use flate2::bufread::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
 
 use super::Progress;
-use super::stream::{self, Pieces};
-use crate::bodies::Bodies;
+use super::stream;
+use crate::bodies::{Bodies, Store};
 use crate::error::{Error, Result};
-use crate::objects::{Objects, PIECE};
+use crate::objects::{Body, Objects};
+use crate::parallel::{Buffers, PIECE};
 use crate::tar::{self, Entry, Reader};
 use crate::tree::{Content, Tree};
 
@@ -68,15 +69,7 @@ fn read_entry(bodies: &mut Bodies<'_>, entry: &Entry, data: &mut impl Read) -> R
         })
     };
     let content: Content = match entry.kind {
-        b'0' => {
-            let (pieces, stream) = stream::new(Path::new(OsStr::from_bytes(path)));
-            bodies.file(
-                path,
-                stat()?,
-                Box::new(|objects, buffers| stream.store(objects, buffers)),
-            )?;
-            return copy(data, entry, &pieces, bodies);
-        }
+        b'0' => return file(bodies, entry, stat()?, data),
         b'1' => return hard_link(bodies.tree, path, &entry.link),
         b'2' => LeafContent::Symlink(OsStr::from_bytes(&entry.link).into()),
         b'3' | b'4' => return bodies.tree.leave_out(path),
@@ -104,26 +97,37 @@ fn hard_link(tree: &mut Tree, path: &[u8], target: &[u8]) -> Result<()> {
     tree.link(path, id)
 }
 
-/// Sends an entry's data and holes to the thread that stores them.
-fn copy(
-    data: &mut impl Read,
-    entry: &Entry,
-    pieces: &Pieces,
-    bodies: &mut Bodies<'_>,
-) -> Result<()> {
+/// Adds a file, whose data and holes another thread stores.
+fn file(bodies: &mut Bodies<'_>, entry: &Entry, stat: Stat, data: &mut impl Read) -> Result<()> {
     let shown = Path::new(OsStr::from_bytes(&entry.path));
-    let failed = || Error::io("read from the archive", shown);
-    let mut piece = |most: u64| -> Result<u64> {
+    let mut piece = |most: u64| -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let most = most.min(PIECE as u64);
-        data.by_ref().take(most).read_to_end(&mut bytes).map_err(failed())?;
+        let read = data.by_ref().take(most.min(PIECE as u64)).read_to_end(&mut bytes);
+        read.map_err(Error::io("read from the archive", shown))?;
+        Ok(bytes)
+    };
+    let mut first = if entry.sparse.is_none() { piece(PIECE as u64)? } else { Vec::new() };
+    if entry.sparse.is_none() && first.len() < PIECE {
+        // Most files: a thread is woken once for each.
+        let store: Store<'_> = Box::new(move |objects, Buffers { read, write }| {
+            let mut body = Body::new(objects, write);
+            body.data(&first)?;
+            body.end(read)
+        });
+        return bodies.file(&entry.path, stat, store).map(drop);
+    }
+    let (pieces, stream) = stream::new(shown);
+    bodies.file(&entry.path, stat, Box::new(|objects, buffers| stream.store(objects, buffers)))?;
+    let mut send = |bytes: Vec<u8>| {
         let count = bytes.len() as u64;
         pieces.data(bytes);
         bodies.step();
-        Ok(count)
+        count
     };
     let Some(map) = &entry.sparse else {
-        while piece(PIECE as u64)? > 0 {}
+        while send(first) > 0 {
+            first = piece(PIECE as u64)?;
+        }
         pieces.end();
         return Ok(());
     };
@@ -139,8 +143,11 @@ fn copy(
         pieces.hole(offset - at);
         at = offset;
         while at < offset + length {
-            match piece(offset + length - at)? {
-                0 => return Err(failed()(io::Error::from(io::ErrorKind::UnexpectedEof))),
+            match send(piece(offset + length - at)?) {
+                0 => {
+                    let cut = io::Error::from(io::ErrorKind::UnexpectedEof);
+                    return Err(Error::io("read from the archive", shown)(cut));
+                }
                 n => at += n,
             }
         }

@@ -13,7 +13,8 @@ use composefs::tree::{LeafContent, RegularFile, Stat};
 
 use crate::elf;
 use crate::error::{Error, Result};
-use crate::objects::{Body, Buffers, Objects};
+use crate::objects::{Body, Objects};
+use crate::parallel::Buffers;
 use crate::tree::Tree;
 
 const PLACES: [&str; 4] =

@@ -95,7 +95,7 @@ impl Scan<'_, '_> {
         let to_stat = |path: &[u8]| -> Result<Stat> {
             Ok(to_stat(&found, read_xattrs(path, OsStr::from_bytes(&entry))?))
         };
-        let content = match kind {
+        let id = match kind {
             FileType::Directory => {
                 self.bodies.tree.directory(path, to_stat(path)?)?;
                 let left_out = self.empty.iter().any(|e| e.as_bytes() == path.as_slice());
@@ -113,22 +113,18 @@ impl Scan<'_, '_> {
                         done.fetch_add(bytes, Ordering::Relaxed);
                     })
                 });
-                let id = self.bodies.file(path, to_stat(path)?, store)?;
-                if found.stx_nlink > 1 {
-                    self.links.insert(key, id);
-                }
-                return Ok(());
+                self.bodies.file(path, to_stat(path)?, store)?
             }
             FileType::Symlink => {
                 let target = readlinkat(dir, name, Vec::new()).map_err(Error::io("read", shown))?;
-                LeafContent::Symlink(OsStr::from_bytes(target.to_bytes()).into())
+                let content = LeafContent::Symlink(OsStr::from_bytes(target.to_bytes()).into());
+                self.bodies.tree.file(path, to_stat(path)?, content)?
             }
-            FileType::Fifo => LeafContent::Fifo,
+            FileType::Fifo => self.bodies.tree.file(path, to_stat(path)?, LeafContent::Fifo)?,
             // Useless without the process that made it, which makes a new one.
             FileType::Socket => return Ok(()),
             _ => return self.bodies.tree.leave_out(path),
         };
-        let id = self.bodies.tree.file(path, to_stat(path)?, content)?;
         if found.stx_nlink > 1 {
             self.links.insert(key, id);
         }

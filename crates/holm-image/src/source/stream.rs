@@ -8,7 +8,8 @@ use composefs::fsverity::Sha256HashValue;
 use composefs::tree::RegularFile;
 
 use crate::error::{Error, Result};
-use crate::objects::{Body, Buffers, Objects};
+use crate::objects::{Body, Objects};
+use crate::parallel::Buffers;
 
 /// How many pieces of a body wait at most.
 const WAITING_MAX: usize = 2;
@@ -71,5 +72,30 @@ impl Stream {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_stream_without_its_end_is_no_body() {
+        let dir = std::env::temp_dir().join(format!("holm-stream-{}", std::process::id()));
+        fs::create_dir(&dir).unwrap();
+        let objects = Objects::open(dir.clone(), dir.join("new")).unwrap();
+        let store = |ends: bool| {
+            let (pieces, stream) = new(Path::new("file"));
+            pieces.data(vec![7; 100]);
+            if ends {
+                pieces.end();
+            }
+            drop(pieces);
+            stream.store(&objects, &mut Buffers::new())
+        };
+        assert!(matches!(store(true).unwrap(), RegularFile::External(_, 100)));
+        assert_eq!(store(false).unwrap_err().to_string(), "cannot read from the archive file");
+        fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -43,6 +43,10 @@ impl Kind {
     }
 }
 
+/// What guests on it have of busybox beside a shell.
+const PROGRAMS: [&str; 11] =
+    ["cat", "cmp", "dd", "df", "ln", "mv", "rm", "chattr", "sync", "ls", "tail"];
+
 /// Does `work` with the sandbox's root on a filesystem of its own, on which base `own` is.
 pub fn on(kind: Kind, sandbox: &mut Sandbox, work: impl FnOnce(&Sandbox)) {
     let root = sandbox.root().to_owned();
@@ -66,8 +70,7 @@ pub fn on(kind: Kind, sandbox: &mut Sandbox, work: impl FnOnce(&Sandbox)) {
     std::fs::create_dir(root.join("bases")).expect("what makes it a root");
     let result = catch_unwind(AssertUnwindSafe(|| {
         let source = system(sandbox, |dir| {
-            for name in ["cat", "cmp", "dd", "df", "ln", "mv", "rm", "chattr", "sync", "ls", "tail"]
-            {
+            for name in PROGRAMS {
                 std::os::unix::fs::symlink("busybox", dir.join("bin").join(name)).expect("a link");
             }
         });

@@ -18,7 +18,7 @@ use Said::{Here, In, Unit};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 101] = [
+const MESSAGES: [(&str, Said); 102] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -317,6 +317,13 @@ const MESSAGES: [(&str, Said); 101] = [
         "object …: its content has",
         Here(
             "export HOLM_ROOT=$PWD/d; holm base import b busybox; truncate -s 3 d/objects/??/*; \
+          holm fsck",
+        ),
+    ),
+    (
+        "object …: its owner or mode",
+        Here(
+            "export HOLM_ROOT=$PWD/d; holm base import b busybox; chmod 666 d/objects/??/*; \
           holm fsck",
         ),
     ),

@@ -6,7 +6,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
-use super::{FsckOptions, Line, Subject, check};
+use super::check::check;
+use super::found::{FsckOptions, Line, Subject};
 use crate::failed::{is_there, unless_gone};
 use crate::pool::{Name, Pool};
 use crate::step;
