@@ -266,7 +266,7 @@ fn wrong_names_and_targets(sandbox: &mut Sandbox) {
     sandbox.holm(&["volume", "create", "a"]).refused(&["there is already a volume a"]);
     sandbox.holm(&["volume", "inspect", "b"]).refused(&["there is no volume b"]);
     sandbox.holm(&["volume", "rm", "a"]).ok();
-    sandbox.holm(&["volume", "create", "a", "--size", "1G"]).refused(&["not supported yet"]);
+    sandbox.holm(&["volume", "create", "a", "--size", "1G"]).refused(&["project quota"]);
     assert!(!sandbox.root().join("volumes/a").exists());
 }
 
@@ -343,7 +343,7 @@ fn an_ephemeral_guest_has_volumes(sandbox: &mut Sandbox) {
 fn a_size_is_said_not_to_be_enforced(sandbox: &mut Sandbox) {
     let run = ["run", "--base", "busybox", "--net", "none", "--set", "volumes=data:/data:20G"];
     let run = sandbox.holm(&[&run[..], &["--", "true"]].concat()).ok();
-    assert!(run.stderr.contains("volume data: its size limit is not enforced yet"), "{run}");
+    assert!(run.stderr.contains("volume data: its size limit is not enforced"), "{run}");
     let shown = sandbox.holm(&["volume", "inspect", "data", "--json"]).ok().json();
     assert_eq!(shown["limit_bytes"].as_u64(), Some(20 << 30));
     sandbox.holm(&["volume", "rm", "data"]).ok();

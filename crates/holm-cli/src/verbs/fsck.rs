@@ -21,7 +21,7 @@ pub const VERB: Verb = Verb::new::<Fsck>(
 .examples(
     "holm fsck\n\
      holm fsck --repair\n\
-     holm fsck --repair --from /backup/debian.tar.zst\n\n\
+     holm fsck --repair --from rootfs.tar.zst\n\n\
      Reads every object. With --repair, one whose content has changed is kept in\n\
      objects/.quarantine, and stored again from the source of a base that has it, or from any\n\
      directory or tar that has a file of that content. Guests may run.\n\

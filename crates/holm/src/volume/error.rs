@@ -40,7 +40,8 @@ pub enum Error {
     },
     /// Its size cannot be limited.
     #[error(
-        "volume {0}: a size limit is not supported yet, so it would not be kept; leave out --size"
+        "volume {0}: a size limit needs project quota, which the filesystem of the Holm root does \
+         not have; `holm doctor quota` says how to get it, or leave the size out"
     )]
     SizeUnsupported(Name),
     /// What the guest has at the target cannot become a volume's content.
@@ -69,6 +70,9 @@ pub enum Error {
     /// The mount namespace.
     #[error(transparent)]
     Process(#[from] crate::process::Error),
+    /// The quota.
+    #[error(transparent)]
+    Disk(#[from] crate::disk::Error),
     /// The cgroups of running guests.
     #[error(transparent)]
     Cgroup(#[from] crate::cgroup::Error),
@@ -110,8 +114,8 @@ impl Coded for Error {
                 .remedy(damage_remedy(name)),
             Self::SizeUnsupported(name) => Details::new(Code::LimitUnsupported)
                 .object(name)
-                .reason("a size limit is not supported yet")
-                .remedy("leave out --size"),
+                .reason("the filesystem of the Holm root has no project quota")
+                .remedy("holm doctor quota"),
             Self::Target { target, reason, .. } => Details::new(Code::MountPointUnusable)
                 .object(target.display())
                 .reason(reason)
@@ -120,6 +124,7 @@ impl Coded for Error {
             Self::Name(error) => error.details(),
             Self::Rootfs(error) => error.details(),
             Self::Process(error) => error.details(),
+            Self::Disk(error) => error.details(),
             Self::Cgroup(error) => error.details(),
             Self::Failed(failed) => failed.details(),
         }

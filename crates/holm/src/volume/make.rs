@@ -18,14 +18,12 @@ use crate::step;
 
 /// Makes an empty volume, which belongs to guest root.
 pub fn create(pool: &Pool, name: &Name, size: Option<u64>) -> Result<Volume> {
-    if size.is_some() {
-        return Err(Error::SizeUnsupported(name.clone()));
-    }
     let _lock = pool.lock("volumes")?;
     if is_there(&pool.volume_dir(name))? {
         return Err(Error::Exists(name.clone()));
     }
-    let meta = Meta { created: now(), ..Meta::default() };
+    let project = size.map(|_| limit::claim(pool, name)).transpose()?;
+    let meta = Meta { created: now(), size, project, ..Meta::default() };
     make(pool, name, &meta, |data| directory(data, 0o755))
 }
 
@@ -47,7 +45,7 @@ pub fn make_missing(
             }
             found => found?,
         };
-        limit::apply(pool, &volume, mount.size.or(volume.meta.size));
+        limit::enforce(pool, &volume, mount.size)?;
         pins.push(pin);
     }
     Ok(pins)
@@ -65,9 +63,11 @@ fn make_of(
     if is_there(&pool.volume_dir(name))? {
         return Ok(());
     }
+    let is_limited = mount.size.is_some() && limit::is_possible(pool)?;
     let meta = Meta {
         created: now(),
         size: mount.size,
+        project: is_limited.then(|| limit::claim(pool, name)).transpose()?,
         guest: Some(guest.to_string()),
         target: Some(mount.target.display().to_string()),
     };
@@ -95,6 +95,9 @@ fn make(
     let made = (|| {
         directory(&new, 0o700)?;
         fill(&new.join("data"))?;
+        if let Some(project) = meta.project {
+            limit::apply(&new, project, meta.size)?;
+        }
         pool.write(&new.join("volume.toml"), &meta.to_text())?;
         // What was copied must not be lost to a power failure that the volume itself survives.
         let whole = fs::File::open(&new).map_err(|error| Error::io("open", &new, error))?;

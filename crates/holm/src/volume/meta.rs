@@ -10,6 +10,9 @@ pub struct Meta {
     /// The most that it may hold, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
+    /// The project id that all its files have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<u32>,
     /// The guest at whose start it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<String>,
@@ -40,6 +43,7 @@ mod tests {
         let meta = Meta {
             created: 1_700_000_000,
             size: Some(20 << 30),
+            project: Some(7 << 26 | 1),
             guest: Some("db".into()),
             target: Some("/var/lib/\"odd\"".into()),
         };

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! volumes/NAME/
-//!   volume.toml   when and of what it was made; its size limit
+//!   volume.toml   when and of what it was made; its size limit and project id
 //!   data/         what guests see at the target, with ids from 0 on as in a private layer
+//!   work/         of one with a size limit: where files are made anew to get the project id
 //! ```
 //!
 //! A volume is made in `tmp/new-volume-NAME-PID`, and removed in `tmp/rm-volume-NAME-PID`; so
@@ -20,6 +21,7 @@ mod make;
 mod meta;
 mod pin;
 mod remove;
+mod set;
 mod users;
 mod volumes;
 
@@ -28,6 +30,7 @@ pub use make::{create, make_missing};
 pub use meta::Meta;
 pub use pin::Pin;
 pub use remove::remove;
+pub use set::set;
 pub use users::{Users, users};
 pub use volumes::{Volume, list, load, mounts, used};
 

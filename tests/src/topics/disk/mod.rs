@@ -9,6 +9,7 @@ mod objects;
 mod plain;
 mod read_only;
 mod shared_image;
+mod volumes;
 
 use crate::test::Test;
 
@@ -22,6 +23,7 @@ pub fn tests() -> Vec<Test> {
         plain::TESTS,
         read_only::TESTS,
         shared_image::TESTS,
+        volumes::TESTS,
     ]
     .concat()
 }

@@ -43,7 +43,7 @@ pub fn prepare_for(sandbox: &Sandbox, reader: &Reader, verb: &str) {
     if verb.starts_with("base") {
         prepare_bases(sandbox, reader);
     }
-    if matches!(verb, "volume inspect" | "volume rm") {
+    if matches!(verb, "volume inspect" | "volume rm" | "volume set") {
         prepare_volumes(sandbox);
     }
     let guests = GUESTS.iter().find(|(name, _)| *name == verb).map_or(Guests::Running, |(_, g)| *g);

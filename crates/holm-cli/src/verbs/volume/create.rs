@@ -22,7 +22,7 @@ for a volume that is to begin empty.";
 pub struct Create {
     /// The new volume
     name: String,
-    /// The most that it may hold; not supported yet
+    /// The most that it may hold; needs project quota
     #[arg(long)]
     size: Option<String>,
 }

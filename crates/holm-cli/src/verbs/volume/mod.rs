@@ -4,6 +4,7 @@ mod create;
 mod inspect;
 mod ls;
 mod rm;
+mod set;
 
 use clap::{Args, Subcommand};
 
@@ -11,7 +12,7 @@ use crate::context::Context;
 use crate::verb::{Group, Outcome, Run, Verb};
 
 pub const VERB: Verb =
-    Verb::new::<Volume>(Group::Host, "volume", "Make, list and remove volumes of guests")
+    Verb::new::<Volume>(Group::Host, "volume", "Make, list, limit and remove volumes of guests")
         .aliases(&["volumes"])
         .examples(
             "holm volume create pg\n\
@@ -38,6 +39,8 @@ enum Verbs {
     /// Show all about a volume
     #[command(aliases = ["show", "info"])]
     Inspect(inspect::Inspect),
+    /// Change the size limit of a volume
+    Set(set::Set),
     /// Remove volumes that no guest has, with what is in them
     #[command(aliases = ["delete", "remove"])]
     Rm(rm::Rm),
@@ -49,6 +52,7 @@ impl Run for Volume {
             Verbs::Create(verb) => verb.run(context),
             Verbs::Ls(verb) => verb.run(context),
             Verbs::Inspect(verb) => verb.run(context),
+            Verbs::Set(verb) => verb.run(context),
             Verbs::Rm(verb) => verb.run(context),
         }
     }

@@ -12,8 +12,8 @@
 //!
 //! A project id is a number that is global to a filesystem. A guest's is the first id of its id
 //! range, N·2^26 + C·65536 for instance number N and context id C: no other guest of the host has
-//! it, and projects that people number by hand are far below. N·2^26 to N·2^26 + 65535 belong to no
-//! guest, as there is no context id 0.
+//! it, and projects that people number by hand are far below. N·2^26 + 1 to N·2^26 + 65535 are
+//! volumes', as there is no context id 0.
 
 pub mod image;
 mod limits;
