@@ -65,7 +65,7 @@ impl<'a> Verb<'a> {
     #[track_caller]
     fn prepare(&self, sandbox: &Sandbox) {
         self.make(sandbox, self.guest);
-        if let ["volume", "rm", name] = self.args {
+        if let ["volume", "rm", name] | ["volume", "set", name, ..] = self.args {
             sandbox.holm(&["volume", "create", name]).ok();
         }
         if let (Some(import), ["base", "rm", ..]) = (self.import, self.args) {

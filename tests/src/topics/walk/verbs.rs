@@ -58,6 +58,7 @@ pub const TESTS: &[Test] = &[
     test!(unset_running).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(unset_stopped).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(volume_create).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(volume_set).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(volume_remove).bases(&["busybox"]).slow_in(VM.0, VM.1),
 ];
 
@@ -172,6 +173,11 @@ fn start_with_new_volume(sandbox: &mut Sandbox) {
 
 fn volume_create(sandbox: &mut Sandbox) {
     walk(sandbox, &Verb::new(&["volume", "create", "data"], Guest::Absent));
+}
+
+/// A limit as such needs project quota.
+fn volume_set(sandbox: &mut Sandbox) {
+    walk(sandbox, &Verb::new(&["volume", "set", "data", "--size", "none"], Guest::Absent));
 }
 
 fn volume_remove(sandbox: &mut Sandbox) {
