@@ -3,9 +3,10 @@
 //! The thread that reads the source adds files to the tree, in the source's order. Other threads
 //! hash and write their bodies. What an image says of a body is set in the tree when it is known.
 
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Builder};
 use std::time::Duration;
 
 use composefs::fsverity::Sha256HashValue;
@@ -51,9 +52,16 @@ impl<'a> Bodies<'a> {
         // The last thread to end drops it, so that nobody waits for a thread in vain.
         let queue = Arc::new(Mutex::new(queue));
         thread::scope(|scope| {
-            for _ in 0..workers() {
+            for number in 0..workers() {
                 let (queue, tell) = (queue.clone(), tell.clone());
-                scope.spawn(move || work_on(&queue, &tell, objects));
+                let work = move || work_on(&queue, &tell, objects);
+                match Builder::new().spawn_scoped(scope, work) {
+                    // One is enough.
+                    Err(error) if number == 0 => {
+                        return Err(Error::io("start a thread for", Path::new("an import"))(error));
+                    }
+                    _ => {}
+                }
             }
             drop((queue, tell));
             let mut bodies = Self { tree, step, path: String::new(), work, done, waiting: 0 };

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Builder};
 
 /// The size of a buffer. A body that fits into it is not written if the store has it already.
 pub const PIECE: usize = 1 << 20;
@@ -44,7 +44,8 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut Buffers) -> R +
     };
     thread::scope(|scope| {
         for _ in 1..workers {
-            scope.spawn(worker);
+            // If the host has no room for another, this one does all.
+            let _ = Builder::new().spawn_scoped(scope, worker);
         }
         worker();
     });

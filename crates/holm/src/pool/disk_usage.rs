@@ -1,9 +1,12 @@
 //! What directories take on the disk.
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::error::{Error, Result};
 
@@ -15,22 +18,23 @@ pub(crate) fn disk_usage(dirs: &[PathBuf]) -> Result<HashMap<PathBuf, u64>> {
     }
     let du = Path::new("du");
     let fail = |error| Error::io("run", du, error);
+    let names: Vec<u8> =
+        dirs.iter().flat_map(|dir| [dir.as_os_str().as_encoded_bytes(), b"\0"].concat()).collect();
+    // In memory, so that nobody has to write it while the output is read.
+    let input = memfd_create("names", MemfdFlags::CLOEXEC).map(File::from);
+    let mut input = input.map_err(|errno| fail(errno.into()))?;
+    input.write_all(&names).and_then(|()| input.rewind()).map_err(fail)?;
     let mut child = Command::new(du)
         .args(["--summarize", "--one-file-system", "--block-size=1", "--null", "--files0-from=-"])
-        .stdin(Stdio::piped())
+        .stdin(input)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .map_err(fail)?;
-    let names: Vec<u8> =
-        dirs.iter().flat_map(|dir| [dir.as_os_str().as_encoded_bytes(), b"\0"].concat()).collect();
-    let mut stdin = child.stdin.take();
-    let writer = std::thread::spawn(move || stdin.take().map(|mut pipe| pipe.write_all(&names)));
     // `wait_with_output` panics if a read fails.
     let mut bytes = Vec::new();
     let read = child.stdout.take().map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut bytes));
     let status = child.wait();
-    let _ = writer.join();
     read.and(status).map_err(fail)?;
     Ok(parse_du(&String::from_utf8_lossy(&bytes)))
 }
