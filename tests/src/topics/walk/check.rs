@@ -71,7 +71,13 @@ fn check_message(outcome: &Outcome, fault: Fault) -> Result<(), String> {
 /// Whether a message has the words of musl, of glibc, or of minimal init for an error.
 fn names(message: &str, errno: &str) -> bool {
     let words: &[&str] = match errno {
-        "ENOMEM" => &["Out of memory", "Cannot allocate memory", "memory is short"],
+        // glibc says EAGAIN of a thread that it cannot make.
+        "ENOMEM" => &[
+            "Out of memory",
+            "Cannot allocate memory",
+            "memory is short",
+            "start a thread for an import: Resource temporarily unavailable",
+        ],
         "EIO" => &["I/O error", "Input/output error"],
         "ENOSPC" => &["No space left on device"],
         "EPERM" => &["Operation not permitted"],
