@@ -266,7 +266,13 @@ fn wrong_names_and_targets(sandbox: &mut Sandbox) {
     sandbox.holm(&["volume", "create", "a"]).refused(&["there is already a volume a"]);
     sandbox.holm(&["volume", "inspect", "b"]).refused(&["there is no volume b"]);
     sandbox.holm(&["volume", "rm", "a"]).ok();
-    sandbox.holm(&["volume", "create", "a", "--size", "1G"]).refused(&["project quota"]);
+    for args in
+        [["volume", "create", "a", "--size", "1M"], ["volume", "set", "a", "--size", "much"]]
+    {
+        let refused = sandbox.holm(&args);
+        assert!(refused.code() == 2 && refused.stderr.contains(args[4]), "{refused}");
+    }
+    sandbox.holm(&["volume", "set", "a", "--size", "1G"]).refused(&["there is no volume a"]);
     assert!(!sandbox.root().join("volumes/a").exists());
 }
 
@@ -340,12 +346,21 @@ fn an_ephemeral_guest_has_volumes(sandbox: &mut Sandbox) {
     sandbox.holm(&["volume", "rm", "data"]).ok();
 }
 
+/// Whatever the root's filesystem is.
 fn a_size_is_said_not_to_be_enforced(sandbox: &mut Sandbox) {
-    let run = ["run", "--base", "busybox", "--net", "none", "--set", "volumes=data:/data:20G"];
-    let run = sandbox.holm(&[&run[..], &["--", "true"]].concat()).ok();
-    assert!(run.stderr.contains("volume data: its size limit is not enforced"), "{run}");
-    let shown = sandbox.holm(&["volume", "inspect", "data", "--json"]).ok().json();
-    assert_eq!(shown["limit_bytes"].as_u64(), Some(20 << 30));
+    sandbox.holm(&["volume", "create", "data"]).ok();
+    let run = |volume: &str| {
+        let head = ["run", "--base", "busybox", "--net", "none", "-v", volume, "--", "true"];
+        sandbox.holm(&head).ok()
+    };
+    let said = "volume data: its size limit is not enforced";
+    let first = run("data:/data:20G");
+    assert!(first.stderr.contains(said), "{first}");
+    let without = run("data:/data");
+    assert!(!without.stderr.contains(said), "{without}");
+    sandbox.holm(&["volume", "set", "data", "--size", "20G"]).ok();
+    let limited = run("data:/data:20G");
+    assert!(!limited.stderr.contains(said), "{limited}");
     sandbox.holm(&["volume", "rm", "data"]).ok();
 }
 

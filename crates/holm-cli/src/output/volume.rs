@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use holm::volume::{self, Users};
+use holm::volume::{self, Files, Users};
 use serde::Serialize;
 
 use super::time::Time;
@@ -19,20 +19,26 @@ pub struct Volume {
     from_target: Option<String>,
     /// The most that it may hold, as guest.toml says; null without a limit.
     limit_bytes: Option<u64>,
-    /// What it takes on the disk; null in `ls`, which does not look.
+    /// What it takes on the disk; null in `ls` where only a look at all its files would tell.
     used_bytes: Option<u64>,
     /// The guests whose guest.toml names it.
     guests: Vec<String>,
     /// The guests that run with it.
     running: Vec<String>,
-    /// The directory on the host that guests see.
-    data: PathBuf,
+    /// The directory on the host that guests see; null if it is in a disk image.
+    data: Option<PathBuf>,
+    /// The disk image that it is in; null if it is in none.
+    image: Option<PathBuf>,
 }
 
 impl Volume {
     /// A volume with its users and, if somebody has looked, what it takes on the disk.
     pub fn new(volume: &volume::Volume, users: &Users, used: Option<u64>) -> Self {
         let meta = &volume.meta;
+        let (data, image) = match volume.files.clone() {
+            Files::Directory(data) => (Some(data), None),
+            Files::Image(image) => (None, Some(image)),
+        };
         Self {
             name: volume.name.to_string(),
             created_at: Time::new(meta.created),
@@ -42,7 +48,8 @@ impl Volume {
             used_bytes: used,
             guests: users.named.clone(),
             running: users.running.clone(),
-            data: volume.data.clone(),
+            data,
+            image,
         }
     }
 }

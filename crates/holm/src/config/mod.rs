@@ -37,4 +37,4 @@ pub use nearest::nearest;
 pub use parse::parse;
 pub use types::*;
 pub use units::{duration, show_duration, size};
-pub use values::signals;
+pub use values::{disk_size, signals};

@@ -71,8 +71,8 @@ pub enum Error {
     KindFixed,
     /// A guest's files do not fit in the size that its image is to have.
     #[error(
-        "the disk image {} cannot become so small ({message}); the guest has more in it than that: \
-         give a larger disk.size, or remove files first",
+        "the disk image {} cannot become so small ({message}); there is more in it than that: \
+         give a larger size, or remove files first",
         image.display()
     )]
     DoesNotFit {
@@ -143,7 +143,7 @@ impl Coded for Error {
             Self::DoesNotFit { image, message } => Details::new(Code::LimitRefused)
                 .object(image.display())
                 .reason(message)
-                .remedy("give a larger disk.size, or remove files first"),
+                .remedy("give a larger size, or remove files first"),
             Self::Image { image, message } => Details::new(Code::DiskUnusable)
                 .object(image.display())
                 .reason(message)

@@ -92,7 +92,7 @@ impl<'a> Attempt<'a> {
             shm: config.memory.shm,
             devices: &config.devices,
             binds: &config.mounts,
-            volumes: &volume::mounts(guest.pool(), &config.volumes),
+            volumes: &volume::mounts(guest.pool(), &config.volumes)?,
             init_program: init_file.as_deref(),
             writable: decision.layer.is_writable(),
             persistent: decision.layer.is_persistent(),

@@ -15,7 +15,7 @@ pub struct Lock(File);
 
 impl Lock {
     /// Locks a directory.
-    pub(super) fn directory(path: &Path, waiting: Waiting<'_>) -> Result<Self> {
+    pub(crate) fn directory(path: &Path, waiting: Waiting<'_>) -> Result<Self> {
         Self::take(path, File::open(path), FlockOperation::LockExclusive, waiting)
     }
 

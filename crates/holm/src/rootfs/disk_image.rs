@@ -43,7 +43,14 @@ impl DiskImage {
             .open(path)
             .map_err(|error| Error::io("open the disk image", path, error))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Self { file, path: path.to_owned() })),
+            Ok(()) => {
+                // It may have been resized, and so replaced, after this has opened it.
+                let identity = |found: std::fs::Metadata| (found.dev(), found.ino());
+                let fail = |error| Error::io("look at", path, error);
+                let opened = file.metadata().map(identity).map_err(fail)?;
+                let there = std::fs::metadata(path).map(identity).map_err(fail)?;
+                Ok((opened == there).then(|| Self { file, path: path.to_owned() }))
+            }
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(Error::io("lock the disk image", path, errno)),
         }

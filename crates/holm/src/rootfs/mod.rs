@@ -29,8 +29,8 @@ pub use inject::{bind_socket, inject};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use managed_block::with_block;
-pub use mounts::{Mounts, Namespaces, Sources};
-pub use overlay::{Layers, PLAIN, UPPER, Upper, WORK, mount_root};
+pub use mounts::{Mounts, Namespaces, Sources, VolumeMounts};
+pub use overlay::{Layers, PLAIN, UPPER, Upper, WORK, mount_disk_image, mount_root};
 pub use shared_image::{SharedImage, unmount_all_unused, unmount_unused};
 pub use table::{BOOT_ID, Mount, Part, RestoredBy, TABLE, What, When, flag_names};
 pub use tree::{Links, Point, Tree};

@@ -8,8 +8,8 @@ use rustix::process::{fchdir, pivot_root};
 use super::fsmount::set_flags;
 use super::table::{Mount, Part, ROOT_FLAGS, TABLE, What, When};
 use super::{
-    Error, Filesystem, Layers, Links, Point, Result, Tree, api_filesystems, binds, dev, mount_root,
-    mount_tmpfs,
+    Error, Filesystem, Layers, Links, Point, Result, Tree, api_filesystems, binds, dev,
+    mount_disk_image, mount_root, mount_tmpfs,
 };
 use crate::config::BindMount;
 
@@ -29,8 +29,8 @@ pub struct Sources<'a> {
     pub devices: &'a [PathBuf],
     /// Host directories and files to bind.
     pub binds: &'a [BindMount],
-    /// Directories of volumes to bind.
-    pub volumes: &'a [BindMount],
+    /// Volumes to mount.
+    pub volumes: &'a VolumeMounts,
     /// Minimal init, if it is to be executed.
     pub init_program: Option<&'a Path>,
     /// The guest's private layer is on disk and outlives its runs.
@@ -41,6 +41,15 @@ pub struct Sources<'a> {
     pub host_network: bool,
     /// Containers may run in the guest.
     pub nesting: bool,
+}
+
+/// The mounts of a guest's volumes.
+#[derive(Clone, Debug, Default)]
+pub struct VolumeMounts {
+    /// Disk images, and where each is mounted first, in the launcher's mount namespace.
+    pub images: Vec<(PathBuf, PathBuf)>,
+    /// Directories to bind, of which some are in images.
+    pub binds: Vec<BindMount>,
 }
 
 /// The namespaces of the guest that the launcher need not join to mount in them.
@@ -121,7 +130,11 @@ impl<'a> Mounts<'a> {
             What::Proc => {
                 api_filesystems::attach_proc(&self.tree, mount, self.namespaces.pid.as_fd())
             }
-            What::Volumes => self.bind(self.sources.volumes, mount),
+            What::Volumes => {
+                let VolumeMounts { images, binds } = self.sources.volumes;
+                images.iter().try_for_each(|(image, on)| mount_disk_image(image, on))?;
+                self.bind(binds, mount)
+            }
             What::Binds => self.bind(self.sources.binds, mount),
             What::Program | What::File(_) => self.attach(mount, Point::File),
             _ => self.attach(mount, Point::Directory),

@@ -126,6 +126,11 @@ fn mount_plain(
     Ok(here)
 }
 
+/// Mounts the ext4 in `image` on a directory, with the owners that it has on the disk.
+pub fn mount_disk_image(image: &Path, on: &Path) -> Result<()> {
+    attach(LoopDevice::of(image)?.mount()?, on)
+}
+
 fn attach_image(image: &Path, on: &Path, user_namespace: Option<BorrowedFd<'_>>) -> Result<()> {
     attach(idmapped(mount_image(image, MountAttrFlags::empty())?, image, user_namespace)?, on)
 }

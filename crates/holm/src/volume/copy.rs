@@ -1,7 +1,9 @@
 //! The first content of a volume: what the guest has at the target.
 
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
@@ -52,6 +54,19 @@ fn copy(pool: &Pool, name: &Name, target: &Path, layers: Layers<'_>, data: &Path
         return Err(refuse("it is not a directory".to_owned()));
     }
     fchdir(&there).map_err(|errno| Error::io("enter the guest's", target, errno))?;
+    copy_here(name, target, data).map(|()| true)
+}
+
+/// Copies a directory of the host's to `data`, which must not exist.
+pub(super) fn copy_directory(name: &Name, from: &Path, data: &Path) -> Result<()> {
+    chdir(from).map_err(|errno| Error::io("enter", from, errno))?;
+    let copied = copy_here(name, from, data);
+    let _ = chdir("/");
+    copied
+}
+
+/// Copies the working directory, which is `from`.
+fn copy_here(name: &Name, from: &Path, data: &Path) -> Result<()> {
     // cp(1) follows no links below `.`. It is killed with this process, so that nothing is written
     // into what the next command removes.
     let mut cp = Command::new("setpriv");
@@ -61,11 +76,20 @@ fn copy(pool: &Pool, name: &Name, target: &Path, layers: Layers<'_>, data: &Path
     let called =
         call_for_errors(&mut cp, "").map_err(|error| Error::io("run", "setpriv", error))?;
     if called.status.success() {
-        return Ok(true);
+        return Ok(());
     }
     let first = called.printed.lines().next().unwrap_or("cp was killed").trim().to_owned();
     if first.ends_with("No space left on device") {
-        return Err(Error::io("copy the guest's", target, Errno::NOSPC));
+        return Err(Error::NoRoom { name: name.clone(), from: from.to_owned() });
     }
-    Err(Error::io("copy the guest's", target, io::Error::other(first)))
+    Err(Error::io("copy", from, io::Error::other(first)))
+}
+
+/// Makes a directory with this mode, whatever the caller's umask.
+pub(super) fn directory(path: &Path, mode: u32) -> Result<()> {
+    fs::DirBuilder::new()
+        .mode(mode)
+        .create(path)
+        .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)))
+        .map_err(|error| Error::io("make the directory", path, error))
 }

@@ -38,12 +38,27 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
-    /// Its size cannot be limited.
+    /// All project ids of volumes are taken.
     #[error(
-        "volume {0}: a size limit needs project quota, which the filesystem of the Holm root does \
-         not have; `holm doctor quota` says how to get it, or leave the size out"
+        "volume {0} cannot have a size limit: all project ids for volumes of this Holm root are \
+         taken; remove a volume that has one, or leave the size out"
     )]
-    SizeUnsupported(Name),
+    NoProject(Name),
+    /// It is in a disk image.
+    #[error("volume {0} is in a disk image, which always has a size; give a larger one")]
+    ImageKeepsSize(Name),
+    /// What it is to hold is more than the disk has, or than its size limit.
+    #[error(
+        "volume {name}: there is no room for what is in {}; free some on the host's disk, or give \
+         the volume a larger size if it has one",
+        from.display()
+    )]
+    NoRoom {
+        /// The volume.
+        name: Name,
+        /// The directory that was copied.
+        from: PathBuf,
+    },
     /// What the guest has at the target cannot become a volume's content.
     #[error(
         "cannot make volume {name} of what the guest has at {}: {reason}; \
@@ -112,10 +127,18 @@ impl Coded for Error {
                 .object(name)
                 .reason(reason)
                 .remedy(damage_remedy(name)),
-            Self::SizeUnsupported(name) => Details::new(Code::LimitUnsupported)
+            Self::NoProject(name) => Details::new(Code::LimitUnsupported)
                 .object(name)
-                .reason("the filesystem of the Holm root has no project quota")
-                .remedy("holm doctor quota"),
+                .reason("all project ids for volumes are taken")
+                .remedy("remove a volume that has a size limit"),
+            Self::ImageKeepsSize(name) => Details::new(Code::LimitUnsupported)
+                .object(name)
+                .reason("a disk image always has a size")
+                .remedy("give a larger one"),
+            Self::NoRoom { name, from } => Details::new(Code::LimitRefused)
+                .object(name)
+                .reason(format!("there is no room for what is in {}", from.display()))
+                .remedy("free some, or give a larger size"),
             Self::Target { target, reason, .. } => Details::new(Code::MountPointUnusable)
                 .object(target.display())
                 .reason(reason)

@@ -1,14 +1,15 @@
 //! Making volumes.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with, syncfs};
 use rustix::io::Errno;
 
+use super::copy::{copy_of, directory};
+use super::layout::new_dir;
 use super::pin::{Pin, pin};
-use super::{Error, Meta, Result, Volume, copy, limit, load};
+use super::{Error, Meta, Result, Volume, image, limit, load, quota};
 use crate::config::VolumeMount;
 use crate::failed::is_there;
 use crate::pool::{self, Name, Pool};
@@ -22,7 +23,7 @@ pub fn create(pool: &Pool, name: &Name, size: Option<u64>) -> Result<Volume> {
     if is_there(&pool.volume_dir(name))? {
         return Err(Error::Exists(name.clone()));
     }
-    let project = size.map(|_| limit::claim(pool, name)).transpose()?;
+    let project = limit::project(pool, name, size)?;
     let meta = Meta { created: now(), size, project, ..Meta::default() };
     make(pool, name, &meta, |data| directory(data, 0o755))
 }
@@ -63,16 +64,15 @@ fn make_of(
     if is_there(&pool.volume_dir(name))? {
         return Ok(());
     }
-    let is_limited = mount.size.is_some() && limit::is_possible(pool)?;
     let meta = Meta {
         created: now(),
         size: mount.size,
-        project: is_limited.then(|| limit::claim(pool, name)).transpose()?,
+        project: limit::project(pool, name, mount.size)?,
         guest: Some(guest.to_string()),
         target: Some(mount.target.display().to_string()),
     };
     let fill = |data: &Path| {
-        if !copy::copy_of(pool, name, &mount.target, layers, data)? {
+        if !copy_of(pool, name, &mount.target, layers, data)? {
             directory(data, 0o755)?;
         }
         step::done("volume-copied");
@@ -90,13 +90,17 @@ fn make(
 ) -> Result<Volume> {
     pool.make_tmp()?;
     pool.clean_tmp();
-    let new = pool.root().join("tmp").join(format!("new-volume-{name}-{}", std::process::id()));
+    let new = new_dir(pool, name);
     let to = pool.volume_dir(name);
     let made = (|| {
         directory(&new, 0o700)?;
-        fill(&new.join("data"))?;
-        if let Some(project) = meta.project {
-            limit::apply(&new, project, meta.size)?;
+        match (meta.project, meta.size) {
+            (Some(project), size) => {
+                fill(&new.join("data"))?;
+                quota::apply(&new, project, size)?;
+            }
+            (None, Some(size)) => image::make(pool, &new, size, fill)?,
+            (None, None) => fill(&new.join("data"))?,
         }
         pool.write(&new.join("volume.toml"), &meta.to_text())?;
         // What was copied must not be lost to a power failure that the volume itself survives.
@@ -115,13 +119,4 @@ fn make(
     pool::sync(&pool.volumes_dir())?;
     step::done("volume-made");
     load(pool, name)
-}
-
-/// Makes a directory with this mode, whatever the caller's umask.
-fn directory(path: &Path, mode: u32) -> Result<()> {
-    fs::DirBuilder::new()
-        .mode(mode)
-        .create(path)
-        .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)))
-        .map_err(|error| Error::io("make the directory", path, error))
 }

@@ -1,7 +1,7 @@
 //! Removing a volume.
 
 use super::users::users;
-use super::{Error, Result, limit, load};
+use super::{Error, Result, load, quota};
 use crate::failed::is_there;
 use crate::pool::{self, Lock, Name, Pool};
 use crate::step;
@@ -22,7 +22,7 @@ pub fn remove(pool: &Pool, name: &Name) -> Result<()> {
     step::done("volume-retired");
     drop(lock);
     if let Some(project) = project {
-        limit::lift(pool, project)?;
+        quota::lift(pool, project)?;
     }
     pool.clean_tmp();
     if is_there(&trash)? {

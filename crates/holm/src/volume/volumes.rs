@@ -3,23 +3,50 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use super::meta::{self, Meta};
-use super::{Error, Result};
+use super::{Error, Result, image, quota};
 use crate::config::{BindMount, VolumeMount, nearest};
 use crate::failed::is_directory;
 use crate::pool::{self, Name, Pool};
+use crate::rootfs::VolumeMounts;
 
 /// A volume.
 #[derive(Clone, Debug)]
 pub struct Volume {
     /// Its name.
     pub name: Name,
-    /// The directory that guests see.
-    pub data: PathBuf,
+    /// What guests see.
+    pub files: Files,
     /// Its volume.toml.
     pub meta: Meta,
+}
+
+/// Where a volume's files are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// In this directory.
+    Directory(PathBuf),
+    /// In this disk image.
+    Image(PathBuf),
+}
+
+impl Volume {
+    /// What it takes on the disk, in bytes, if that is known without reading all its directories.
+    pub fn used(&self, pool: &Pool) -> Result<Option<u64>> {
+        match (&self.files, self.meta.project) {
+            (Files::Image(image), _) => {
+                let found = fs::metadata(image).map_err(|e| Error::io("look at", image, e))?;
+                Ok(Some(found.blocks() * 512))
+            }
+            (Files::Directory(_), Some(project)) if quota::has_quota(pool)? => {
+                quota::used(&pool.volume_dir(&self.name), project).map(Some)
+            }
+            (Files::Directory(_), _) => Ok(None),
+        }
+    }
 }
 
 /// Loads the volume `name`.
@@ -38,10 +65,12 @@ pub fn load(pool: &Pool, name: &Name) -> Result<Volume> {
     let meta =
         meta::parse(&text).map_err(|error| damaged(format!("volume.toml: {}", error.message())))?;
     let data = dir.join("data");
-    if !is_directory(&data)? {
-        return Err(damaged("it has no data".to_owned()));
-    }
-    Ok(Volume { name: name.clone(), data, meta })
+    let files = match image::find(&dir)? {
+        Some(image) => Files::Image(image),
+        None if is_directory(&data)? => Files::Directory(data),
+        None => return Err(damaged("it has no data".to_owned())),
+    };
+    Ok(Volume { name: name.clone(), files, meta })
 }
 
 /// All volumes, sorted by name; of those that are damaged, the error.
@@ -62,16 +91,29 @@ pub fn used(pool: &Pool, names: &[Name]) -> Result<HashMap<Name, u64>> {
     Ok(names.iter().filter_map(of).collect())
 }
 
-/// The binds of a guest's volumes, each after those that its target lies in.
-pub fn mounts(pool: &Pool, wanted: &[VolumeMount]) -> Vec<BindMount> {
-    let bind = |volume: &VolumeMount| BindMount {
-        source: pool.volumes_dir().join(&volume.name).join("data"),
-        target: volume.target.clone(),
-        read_only: volume.read_only,
-    };
-    let mut binds: Vec<BindMount> = wanted.iter().map(bind).collect();
-    binds.sort_by_key(|bind| bind.target.components().count());
-    binds
+/// The mounts of a guest's volumes, each after those that its target lies in.
+pub fn mounts(pool: &Pool, wanted: &[VolumeMount]) -> Result<VolumeMounts> {
+    let mut all = VolumeMounts::default();
+    for volume in wanted {
+        let dir = pool.volumes_dir().join(&volume.name);
+        let top = match image::find(&dir)? {
+            Some(image) => {
+                let on = image::mountpoint(&dir);
+                let image = (image, on.clone());
+                // One may be at several targets.
+                if !all.images.contains(&image) {
+                    all.images.push(image);
+                }
+                on
+            }
+            None => dir,
+        };
+        let source = top.join("data");
+        let (target, read_only) = (volume.target.clone(), volume.read_only);
+        all.binds.push(BindMount { source, target, read_only });
+    }
+    all.binds.sort_by_key(|bind| bind.target.components().count());
+    Ok(all)
 }
 
 fn not_found(pool: &Pool, name: &Name) -> Error {

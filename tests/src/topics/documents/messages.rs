@@ -18,7 +18,7 @@ use Said::{Here, In, Unit};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 102] = [
+const MESSAGES: [(&str, Said); 104] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -353,7 +353,15 @@ const MESSAGES: [(&str, Said); 102] = [
     ("there is already a volume NAME", In("volumes::wrong_names_and_targets")),
     ("volume NAME is in use by", In("volumes::one_in_use_is_not_removed")),
     ("volume NAME is damaged", In("volumes::a_damaged_one_is_named")),
-    ("volume NAME: a size limit", In("volumes::wrong_names_and_targets")),
+    (
+        "volume NAME cannot have a size limit",
+        Unit(
+            "the_first_id_that_nothing_has",
+            include_str!("../../../../crates/holm/src/volume/limit.rs"),
+        ),
+    ),
+    ("volume NAME is in a disk image", In("disk::volumes::limited_in_an_image")),
+    ("volume NAME: there is no room", In("disk::volumes::one_with_files_gets_an_image")),
     ("volume NAME: its size limit", In("volumes::a_size_is_said_not_to_be_enforced")),
     ("cannot make volume NAME", In("volumes::links_at_the_target_lead_nowhere_outside")),
     ("a base named NAME exists", Here("mkdir d; echo > d/x; holm base import busybox d")),

@@ -12,6 +12,7 @@ use crate::{output, term};
 
 const EXAMPLES: &str = "Examples:
   holm volume create pg
+  holm volume create scratch --size 20G
 
 A guest that names a volume makes it at its start, with what it has at the target; so this is
 for a volume that is to begin empty.";
@@ -22,7 +23,7 @@ for a volume that is to begin empty.";
 pub struct Create {
     /// The new volume
     name: String,
-    /// The most that it may hold; needs project quota
+    /// The most that it may hold
     #[arg(long)]
     size: Option<String>,
 }
@@ -30,7 +31,7 @@ pub struct Create {
 impl Run for Create {
     fn run(self, context: &Context) -> Outcome {
         let name = Name::new(&self.name)?;
-        let size = self.size.as_deref().map(config::size).transpose();
+        let size = self.size.as_deref().map(config::disk_size).transpose();
         let size = size.map_err(|reason| Failure::usage(reason).object("--size"))?;
         volume::create(&context.new_pool()?, &name, size)?;
         if context.json {

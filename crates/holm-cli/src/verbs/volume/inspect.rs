@@ -2,7 +2,7 @@
 
 use clap::Args;
 use holm::pool::Name;
-use holm::volume;
+use holm::volume::{self, Files};
 
 use crate::context::Context;
 use crate::verb::{Outcome, Run};
@@ -41,6 +41,10 @@ impl Run for Inspect {
             _ => "empty".to_owned(),
         };
         let size = |bytes: Option<u64>| bytes.map_or("none".to_owned(), term::size);
+        let files = match &volume.files {
+            Files::Directory(data) => ("data", data.display().to_string()),
+            Files::Image(image) => ("disk image", image.display().to_string()),
+        };
         let lines = [
             ("name", name.to_string()),
             ("created", term::ago(meta.created)),
@@ -49,7 +53,7 @@ impl Run for Inspect {
             ("limit", size(meta.size)),
             ("guests", list(&users.named)),
             ("running", list(&users.running)),
-            ("data", volume.data.display().to_string()),
+            files,
         ];
         term::print(&table::list(&lines, context.colour));
         Ok(0)

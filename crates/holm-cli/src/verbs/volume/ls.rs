@@ -13,7 +13,7 @@ const EXAMPLES: &str = "Examples:
   holm volume ls
   holm volume ls -q    # names only, for scripts
 
-holm df shows what they take on the disk.";
+USED is shown for those with a limit; holm df looks at the files of the others too.";
 
 /// No arguments.
 #[derive(Debug, Args)]
@@ -37,9 +37,11 @@ impl Run for Ls {
             match loaded {
                 Ok(volume) => {
                     let users = volume::users(&pool, &name)?;
-                    documents.push(output::json(&output::Volume::new(&volume, &users, None)));
+                    let used = volume.used(&pool)?;
+                    documents.push(output::json(&output::Volume::new(&volume, &users, used)));
                     rows.push(vec![
                         Cell::from(&name),
+                        Cell::from(used.map_or("-".to_owned(), term::size)),
                         Cell::from(volume.meta.size.map_or("-".to_owned(), term::size)),
                         Cell::from(if users.all().is_empty() {
                             "-".to_owned()
@@ -58,7 +60,7 @@ impl Run for Ls {
         if context.json {
             term::print(&format!("{}\n", output::array(documents)));
         } else if !context.quiet {
-            let head = ["NAME", "LIMIT", "GUESTS", "CREATED"];
+            let head = ["NAME", "USED", "LIMIT", "GUESTS", "CREATED"];
             term::print(&table::table(&head, &rows, context.colour, context.width));
             if rows.is_empty() {
                 term::print_error("there are no volumes; holm volume create NAME makes one\n");

@@ -3,7 +3,7 @@
 use clap::Args;
 use holm::config;
 use holm::pool::Name;
-use holm::volume;
+use holm::volume::{self, Fitted};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -15,7 +15,8 @@ const EXAMPLES: &str = "Examples:
   holm volume set pg --size 40G
   holm volume set pg --size none
 
-Guests may run meanwhile, unless the volume has never had a limit.";
+Guests may run meanwhile, unless the volume has never had a limit. One in a disk image always has
+a limit; a smaller one holds when no guest runs with it.";
 
 /// Arguments.
 #[derive(Debug, Args)]
@@ -33,10 +34,18 @@ impl Run for Set {
         let name = Name::new(&self.name)?;
         let size = match self.size.as_str() {
             "none" => None,
-            size => Some(config::size(size).map_err(|why| Failure::usage(why).object("--size"))?),
+            size => {
+                Some(config::disk_size(size).map_err(|why| Failure::usage(why).object("--size"))?)
+            }
         };
-        volume::set(&context.pool()?, &name, size)?;
-        several::report(context, "", &output::json(&output::Named { name: name.to_string() }));
+        let fitted = volume::set(&context.pool()?, &name, size)?;
+        let note = match fitted {
+            Fitted::Now => "",
+            Fitted::AtNextStart => {
+                "it holds from the next start of a guest with it, when none runs"
+            }
+        };
+        several::report(context, note, &output::json(&output::Named { name: name.to_string() }));
         Ok(0)
     }
 }

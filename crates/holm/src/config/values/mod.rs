@@ -15,7 +15,7 @@ mod volume;
 pub(super) use address::address;
 pub(super) use capability::capability;
 pub(super) use cpu_set::cpu_set;
-pub(super) use disk_size::disk_size;
+pub use disk_size::disk_size;
 pub(super) use name::{hostname, name, variable};
 pub(super) use path::{device, mount, show_mount};
 pub(super) use publish::publish;

@@ -1,5 +1,6 @@
 //! Volumes: `pg:/var/lib/postgresql:20G:ro`.
 
+use super::disk_size;
 use super::name::name;
 use super::path::target;
 use crate::config::types::VolumeMount;
@@ -30,7 +31,7 @@ pub(in crate::config) fn volume(text: &str) -> Parsed<VolumeMount> {
     Ok(VolumeMount {
         name: name(volume).map_err(wrong)?,
         target: target(path).map_err(wrong)?,
-        size: size.map(units::size).transpose().map_err(wrong)?,
+        size: size.map(disk_size).transpose().map_err(wrong)?,
         read_only,
     })
 }
@@ -69,6 +70,7 @@ mod tests {
             ("pg:/sys/fs/cgroup", "is Holm's"),
             ("pg:/run", "is Holm's"),
             ("pg:/data:many", "many"),
+            ("pg:/data:1M", "1M is too small"),
             ("pg:/data:1G:2G", "too many parts"),
         ] {
             let message = volume(text).unwrap_err();

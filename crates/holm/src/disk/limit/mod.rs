@@ -25,7 +25,7 @@ use std::path::Path;
 use crate::Failed;
 
 pub use limits::Limits;
-pub use project::{apply, claim, lift};
+pub use project::{apply, claim, is_applied, lift, used};
 
 /// How limits are enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

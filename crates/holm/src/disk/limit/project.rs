@@ -44,6 +44,22 @@ pub fn apply(directories: &[&Path], id: u32, limits: Limits) -> Result<(), Faile
     set(directories[0], id, limits)
 }
 
+/// Whether the directory has the project id, and so all that is in it.
+pub fn is_applied(directory: &Path, id: u32) -> Result<bool, Failed> {
+    match project::get(open(directory)?.as_fd()) {
+        Ok(found) => Ok(found == (id, true)),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(error) => Err(Failed::new("look at the project id of", directory, error)),
+    }
+}
+
+/// What files with a project id take on the filesystem of `directory`, in bytes.
+pub fn used(directory: &Path, id: u32) -> Result<u64, Failed> {
+    let usage = project::usage(open(directory)?.as_fd(), id);
+    let usage = usage.map_err(|error| Failed::new("look at the quota of", directory, error))?;
+    Ok(usage.bytes)
+}
+
 /// Removes the limits of a project id on the filesystem of `directory`; its entry in the
 /// filesystem's table goes with its last file.
 pub fn lift(directory: &Path, id: u32) -> Result<(), Failed> {
