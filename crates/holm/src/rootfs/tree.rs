@@ -16,6 +16,9 @@ pub enum Point {
     File,
 }
 
+/// How often a path is tried that renames on the host interrupt.
+const MOST_TRIES: usize = 1000;
+
 /// How symbolic links in a path of the guest are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
@@ -73,7 +76,16 @@ impl Tree {
         if links == Links::Refuse {
             resolve |= ResolveFlags::NO_SYMLINKS;
         }
-        openat2(&self.root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+        // A rename or mount anywhere on the host makes the kernel give up at a `..`, lest it leads
+        // out (openat2(2)); guests may rename all the time.
+        for _ in 0..MOST_TRIES {
+            match openat2(&self.root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+            {
+                Err(Errno::AGAIN) => {}
+                opened => return opened,
+            }
+        }
+        Err(Errno::AGAIN)
     }
 
     /// Opens a directory of the guest, made if it is missing; links on the way are followed inside

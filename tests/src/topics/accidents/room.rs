@@ -122,6 +122,9 @@ fn on_a_small_disk(sandbox: &mut Sandbox, work: impl FnOnce(&Sandbox, &Path)) {
         work(sandbox, &root);
     }));
     let _ = sandbox.holm(&["kill", "--all"]);
+    // While the root is not there its number is free, and another test may take it before this one
+    // cleans up.
+    let _ = sandbox.holm(&["release"]);
     run(sandbox, "umount", &[&at]);
     std::fs::remove_file(&image).expect("the image goes");
     if let Err(panic) = result {

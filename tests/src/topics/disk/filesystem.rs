@@ -78,6 +78,15 @@ pub fn on(kind: Kind, sandbox: &mut Sandbox, work: impl FnOnce(&Sandbox)) {
         work(sandbox);
     }));
     let _ = sandbox.holm(&["kill", "--all"]);
+    // While the root is not there its number is free, and another test may take it before this one
+    // cleans up.
+    if result.is_ok() {
+        sandbox.wait_for("the number is released", || {
+            sandbox.holm(&["release"]).status.success().then_some(())
+        });
+    } else {
+        let _ = sandbox.holm(&["release"]);
+    }
     // The mounts and the loop devices of guests go a moment after them.
     sandbox.wait_for("the filesystem can be unmounted", || {
         let done = sandbox.run(Command::new("umount").arg(&at));
