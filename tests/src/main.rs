@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod durations;
 mod fixture;
 mod guest;
 mod host;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
     let mut conclusions = vec![run(together, &harness)];
     conclusions.push(run(alone, &Arguments { test_threads: Some(1), ..harness }));
     if !listing {
+        durations::tell();
         conclusions.push(check_host(&options, before));
     }
     let failed = conclusions.iter().find(|conclusion| conclusion.has_failed());

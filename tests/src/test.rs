@@ -1,5 +1,6 @@
 //! A test: a name, a function that gets a sandbox, and what it needs.
 
+use crate::durations;
 use crate::options::{Lane, Options};
 use crate::sandbox::Sandbox;
 use crate::{fixture, sandbox};
@@ -62,7 +63,9 @@ impl Test {
     pub fn into_trial(self, options: &Arc<Options>) -> Trial {
         let options = Arc::clone(options);
         let name = self.name.trim_start_matches("holm_tests::topics::");
-        Trial::ignorable_test(name, move || self.run_in_sandbox(&options))
+        Trial::ignorable_test(name, move || {
+            durations::measure(name, || self.run_in_sandbox(&options))
+        })
     }
 
     fn run_in_sandbox(self, options: &Arc<Options>) -> Result<Completion, Failed> {

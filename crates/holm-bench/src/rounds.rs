@@ -85,6 +85,17 @@ impl Case {
         self.command().stderr(file).spawn().map_err(|e| cannot_run(&e))
     }
 
+    /// Runs it once; what it prints, or why it failed.
+    pub fn output(&self) -> Result<String, String> {
+        let output = self.command().stdout(Stdio::piped()).stderr(Stdio::piped()).output();
+        let output = output.map_err(|e| cannot_run(&e))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let text = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{}: {}", output.status, in_one_line(&text)))
+    }
+
     /// Runs it once; milliseconds, or why it failed.
     fn run(&self) -> Result<f64, String> {
         let mut command = self.command();

@@ -70,7 +70,7 @@ impl Stage {
     }
 
     /// Imports a directory of the stage as a base of its name, for each build of holm.
-    fn base(&self, name: &str) -> Result<(), String> {
+    pub fn base(&self, name: &str) -> Result<(), String> {
         self.holms.iter().try_for_each(|holm| holm.import(name, &self.path(name)))
     }
 
@@ -99,26 +99,46 @@ impl Stage {
 
     /// A Debian with systemd, as the base `debian` and as `debian-shifted`.
     pub fn debian(&self) -> Result<(), String> {
-        self.bootstrap("debian", PACKAGES)?;
-        let (root, shifted) = (self.dir.join("debian"), self.dir.join("debian-shifted"));
-        if !shifted.exists() {
-            let half = self.dir.join("debian-half");
-            copy(&root, &half)
-                .and_then(|()| shift(&half))
-                .and_then(|()| fs::rename(&half, &shifted))
-                .map_err(|e| format!("{}: {e}", half.display()))?;
-        }
+        self.bootstrap("debian", PACKAGES, add_ready_unit)?;
+        self.shifted("debian")?;
         self.base("debian")
     }
 
     /// A Debian with the servers of the OLS paper, as the base `servers`.
     pub fn servers(&self) -> Result<(), String> {
-        self.bootstrap("servers", &format!("{PACKAGES},{SERVERS}"))?;
+        self.bootstrap("servers", &format!("{PACKAGES},{SERVERS}"), add_ready_unit)?;
         self.base("servers")
     }
 
-    /// Makes a Debian with these packages in the directory `name`, once.
-    fn bootstrap(&self, name: &str, packages: &str) -> Result<(), String> {
+    /// Makes the directory `NAME-shifted`, a copy with the owners that peers want, once.
+    pub fn shifted(&self, name: &str) -> Result<(), String> {
+        self.copied(name, &format!("{name}-shifted"), shift)
+    }
+
+    /// Makes a copy of a directory of the stage, once; `change` changes it.
+    pub fn copied(
+        &self,
+        name: &str,
+        copied: &str,
+        change: impl FnOnce(&Path) -> std::io::Result<()>,
+    ) -> Result<(), String> {
+        let (whole, half) = (self.dir.join(copied), self.dir.join(format!("{copied}-half")));
+        if whole.exists() {
+            return Ok(());
+        }
+        copy(&self.dir.join(name), &half)
+            .and_then(|()| change(&half))
+            .and_then(|()| fs::rename(&half, &whole))
+            .map_err(|e| format!("{}: {e}", half.display()))
+    }
+
+    /// Makes a Debian with these packages in the directory `name`, once; `finish` adds to it.
+    pub fn bootstrap(
+        &self,
+        name: &str,
+        packages: &str,
+        finish: impl FnOnce(&Path) -> Result<(), String>,
+    ) -> Result<(), String> {
         let root = self.dir.join(name);
         if root.exists() {
             return Ok(());
@@ -136,21 +156,20 @@ impl Stage {
         if !status.success() {
             return Err(format!("mmdebstrap: {status}"));
         }
-        empty_dev(&half).and_then(|()| add_ready_unit(&half)).map_err(fail)?;
+        empty_dev(&half).map_err(fail)?;
+        finish(&half)?;
         fs::rename(&half, &root).map_err(fail)
     }
 
-    /// Compiles `floor.c`, which makes only the system calls that any such program needs: the lower
-    /// bound that the kernel sets.
-    pub fn lower_bound(&self) -> Result<String, String> {
-        let (source, program) = (self.dir.join("floor.c"), self.path("floor"));
-        fs::write(&source, include_str!("../floor.c"))
-            .map_err(|e| format!("{}: {e}", source.display()))?;
+    /// Compiles a C program, static, and gives its path.
+    pub fn compile(&self, name: &str, text: &str) -> Result<String, String> {
+        let (source, program) = (self.path(&format!("{name}.c")), self.path(name));
+        fs::write(&source, text).map_err(|e| format!("{source}: {e}"))?;
         let status =
             Command::new("cc").args(["-O2", "-static", "-o", &program]).arg(&source).status();
         match status {
             Ok(status) if status.success() => Ok(program),
-            Ok(status) => Err(format!("cc floor.c: {status}")),
+            Ok(status) => Err(format!("cc {source}: {status}")),
             Err(e) => Err(format!("cc: {e}")),
         }
     }
@@ -170,13 +189,17 @@ fn empty_dev(root: &Path) -> std::io::Result<()> {
 }
 
 /// Adds the unit that reports, and a fixed machine id: first boot is not what is measured.
-fn add_ready_unit(root: &Path) -> std::io::Result<()> {
+fn add_ready_unit(root: &Path) -> Result<(), String> {
     let units = root.join("etc/systemd/system");
-    fs::write(units.join("bench-ready.service"), READY_UNIT)?;
-    fs::create_dir_all(units.join("multi-user.target.wants"))?;
-    symlink("../bench-ready.service", units.join("multi-user.target.wants/bench-ready.service"))?;
-    fs::write(root.join("etc/machine-id"), "7c1d0d0f0e0b4a0a8f54a2c6d1a0c0de\n")?;
-    fs::create_dir_all(root.join("bench"))
+    let add = || -> std::io::Result<()> {
+        fs::write(units.join("bench-ready.service"), READY_UNIT)?;
+        let wants = units.join("multi-user.target.wants");
+        fs::create_dir_all(&wants)?;
+        symlink("../bench-ready.service", wants.join("bench-ready.service"))?;
+        fs::write(root.join("etc/machine-id"), "7c1d0d0f0e0b4a0a8f54a2c6d1a0c0de\n")?;
+        fs::create_dir_all(root.join("bench"))
+    };
+    add().map_err(|e| format!("{}: {e}", root.display()))
 }
 
 /// Copies a tree as it is.

@@ -3,7 +3,6 @@
 //! The thread that reads the source adds files to the tree, in the source's order. Other threads
 //! hash and write their bodies. What an image says of a body is set in the tree when it is known.
 
-use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Builder};
@@ -57,9 +56,7 @@ impl<'a> Bodies<'a> {
                 let work = move || work_on(&queue, &tell, objects);
                 match Builder::new().spawn_scoped(scope, work) {
                     // One is enough.
-                    Err(error) if number == 0 => {
-                        return Err(Error::io("start a thread for", Path::new("an import"))(error));
-                    }
+                    Err(error) if number == 0 => return Err(Error::Thread(error)),
                     _ => {}
                 }
             }

@@ -43,6 +43,12 @@ pub enum Error {
         /// The end of its output.
         message: String,
     },
+    /// No thread could be made.
+    #[error(
+        "cannot start a thread: {0}; end other processes, or raise what limits their number: \
+         ulimit -u, TasksMax= of the unit"
+    )]
+    Thread(io::Error),
     /// The system refused something.
     #[error("cannot {what} {}", path.display())]
     Io {

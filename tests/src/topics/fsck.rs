@@ -147,6 +147,7 @@ fn a_backup_has_what_the_source_has_lost(sandbox: &mut Sandbox) {
     assert_eq!(status, REPAIRED, "{found}");
     assert_eq!(fs::read_to_string(&object).expect("an object"), TEXT);
     sandbox.holm(&["fsck", "--repair", "--from", "/nowhere"]).refused(&["/nowhere"]);
+    sandbox.holm(&["fsck", "--repair", "--from", "-"]).refused(&["name the file"]);
     let usage = sandbox.holm(&["fsck", "--from", &from]);
     assert!(usage.code() == 2 && usage.stderr.contains("--repair"), "{usage}");
 }

@@ -4,12 +4,15 @@ mod boot;
 mod disk;
 mod exec;
 mod fleet;
+mod growth;
 mod guests;
 mod many;
 mod memory;
+mod roots;
 mod slab;
 mod start;
 mod trace;
+mod unify_cost;
 
 use crate::stage::Stage;
 
@@ -43,7 +46,7 @@ const fn unification(name: &'static str, title: &'static str, run: Run) -> Secti
     Section { report: &UNIFICATION, name, title, run }
 }
 
-pub static ALL: [Section; 10] = [
+pub static ALL: [Section; 14] = [
     start("start", "Start of a minimal guest", start::run),
     start("trace", "Where the time goes", trace::run),
     start("exec", "A command in a running guest", exec::run),
@@ -54,4 +57,8 @@ pub static ALL: [Section; 10] = [
     start("disk", "Disk that a new guest costs", disk::run),
     unification("fleet", "Memory of guests with many servers", fleet::tables),
     unification("fleet-parallel", "All guests started at once", fleet::parallel),
+    unification("roots", "Files in each kind of root, and in volumes", roots::run),
+    unification("copy-up", "The first write to a shared file", roots::copy_up),
+    unification("unify-cost", "What a unification costs", unify_cost::run),
+    unification("growth", "Memory and disk by the number of guests", growth::run),
 ];

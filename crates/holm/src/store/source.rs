@@ -51,6 +51,14 @@ impl Source {
         }
     }
 
+    /// As [`Source::check`], for a source that has files of bases that exist.
+    pub(super) fn check_as_backup(&self) -> Result<(), Error> {
+        match self {
+            Self::Stdin => Err(bad("-", "a backup is a directory or a tar; name the file")),
+            other => other.check(),
+        }
+    }
+
     /// The argument from which [`Source::parse`] makes this source.
     pub fn to_arg(&self) -> OsString {
         match self {

@@ -3,6 +3,7 @@ use std::process::Command;
 
 use crate::build::Holm;
 use crate::rounds::in_one_line;
+use crate::sections::guests::pids;
 
 /// Whether the guests of a fleet have their files in common.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,11 +35,13 @@ pub struct Fleet<'a> {
     holm: &'a Holm,
     kind: Kind,
     pub names: Vec<String>,
+    /// Bytes that were free on the disk before the first was made.
+    free: u64,
 }
 
 impl<'a> Fleet<'a> {
-    pub fn new(holm: &'a Holm, kind: Kind) -> Self {
-        Self { holm, kind, names: Vec::new() }
+    pub fn new(holm: &'a Holm, kind: Kind) -> Result<Self, String> {
+        Ok(Self { holm, kind, names: Vec::new(), free: free(&holm.root)? })
     }
 
     /// Creates guests up to `count`, or until the disk is nearly full: then it says so.
@@ -77,12 +80,41 @@ impl<'a> Fleet<'a> {
         started.map(drop).map_err(|e| in_one_line(&e))
     }
 
-    /// What the guests take on disk beside what they share, in bytes.
+    /// What the guests have taken of the disk's room, in bytes; what they share by reflinks, once.
     pub fn disk(&self) -> Result<u64, String> {
-        let guests = self.holm.root.join("guests");
-        let text = output(Command::new("du").args(["-s", "--block-size=1"]).arg(guests))?;
-        let bytes = text.split_whitespace().next().and_then(|bytes| bytes.parse().ok());
-        bytes.ok_or(format!("du: {text}"))
+        Ok(self.free.saturating_sub(free(&self.holm.root)?))
+    }
+}
+
+/// What processes of guests have in memory, in KiB.
+#[derive(Default)]
+pub struct Resident {
+    /// Each page as often as it is mapped.
+    pub rss: i64,
+    /// Each page once, split among those that have it mapped (`proc_pid_smaps(5)`).
+    pub pss: i64,
+}
+
+impl Resident {
+    /// Of all guests' processes together.
+    pub fn now() -> Self {
+        let mut all = Self::default();
+        for pid in pids() {
+            let read = |file: &str| {
+                std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default()
+            };
+            if !read("cgroup").lines().any(|line| line.contains("/bench-")) {
+                continue;
+            }
+            let text = read("smaps_rollup");
+            let kib = |key: &str| -> i64 {
+                let line = text.lines().find_map(|line| line.strip_prefix(key));
+                line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+            };
+            all.rss += kib("Rss:");
+            all.pss += kib("Pss:");
+        }
+        all
     }
 }
 
@@ -92,8 +124,9 @@ impl Drop for Fleet<'_> {
     }
 }
 
-/// Bytes that are free on the filesystem of a directory.
+/// Bytes that are free on the filesystem of a directory, once all is written.
 fn free(directory: &Path) -> Result<u64, String> {
+    output(Command::new("sync").arg("-f").arg(directory))?;
     let text =
         output(Command::new("df").args(["--output=avail", "--block-size=1"]).arg(directory))?;
     let bytes = text.split_whitespace().last().and_then(|bytes| bytes.parse().ok());

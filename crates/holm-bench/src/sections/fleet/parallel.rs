@@ -47,7 +47,7 @@ pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
 }
 
 fn startup(holm: &Holm, kind: Kind, count: usize) -> Result<Startup, String> {
-    let mut fleet = Fleet::new(holm, kind);
+    let mut fleet = Fleet::new(holm, kind)?;
     let end = fleet.create_up_to(count)?;
     drop_caches()?;
     let (begin, up) = (Instant::now(), AtomicBool::new(false));

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::guests::{Fleet, Kind};
+use super::guests::{Fleet, Kind, Resident};
 use crate::build::Holm;
 use crate::meminfo::{Memory, drop_caches};
 use crate::plot::{Axes, Curve, draw};
@@ -27,6 +27,7 @@ struct Series {
     steps: Vec<Step>,
     /// Bytes of disk for each guest, after all have run.
     disk: u64,
+    resident: Resident,
     /// Why it has no more guests.
     end: Option<String>,
 }
@@ -51,7 +52,7 @@ pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
 }
 
 fn series(holm: &Holm, kind: Kind, count: usize) -> Result<Series, String> {
-    let mut fleet = Fleet::new(holm, kind);
+    let mut fleet = Fleet::new(holm, kind)?;
     let mut end = fleet.create_up_to(count)?;
     drop_caches()?;
     let (before, begin) = (Memory::now()?, Instant::now());
@@ -65,21 +66,25 @@ fn series(holm: &Holm, kind: Kind, count: usize) -> Result<Series, String> {
             break;
         }
     }
+    let resident = Resident::now();
     let disk = fleet.disk()? / fleet.names.len().max(1) as u64;
-    Ok(Series { kind, steps, disk, end })
+    Ok(Series { kind, steps, disk, resident, end })
 }
 
 /// The first three guests and the last three, as in the paper.
 fn table(series: &Series) -> String {
-    let Series { kind, steps, disk, end } = series;
+    let Series { kind, steps, disk, resident, end } = series;
     let end = end.as_ref().map_or(String::new(), |why| format!(", then {why}"));
     #[expect(clippy::cast_precision_loss, reason = "a few GiB")]
     let disk = *disk as f64 / f64::from(1 << 20);
     let mut text = format!(
-        "{} guests {}{end}; {disk:.1} MiB of disk each.\n\n| Guest | Time | {COLUMNS} |\n\
+        "{} guests {}{end}; {disk:.1} MiB of disk each. Their processes have {} MiB mapped and \
+         resident (RSS), which\nare {} MiB of memory (PSS).\n\n| Guest | Time | {COLUMNS} |\n\
          |---|{}\n",
         steps.len(),
         kind.name(),
+        resident.rss / 1024,
+        resident.pss / 1024,
         "---:|".repeat(9)
     );
     for (index, Step { seconds, memory }) in steps.iter().enumerate() {

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
-use super::check::check;
+use super::check::{What, check};
 use super::found::{FsckOptions, Line, Subject};
 use crate::failed::{is_there, unless_gone};
 use crate::pool::{Name, Pool};
@@ -82,7 +82,7 @@ fn still_bad<'a>(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<BTreeSet<String>, Error> {
     let paths: Vec<&str> = paths.map(String::as_str).collect();
-    let (_, found) = check(pool, &paths, progress)?;
+    let (_, found) = check(pool, What::Objects(&paths), progress)?;
     let mut bad: BTreeSet<String> = found
         .into_iter()
         .filter_map(|damage| match damage.subject {

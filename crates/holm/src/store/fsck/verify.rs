@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
-use super::check::check;
+use super::check::{What, check};
 use super::found::{Damage, Fsck, FsckOptions, Problem, Subject};
 use super::repair::repair;
 use crate::failed::{in_one_line, is_there, unless_gone};
@@ -25,16 +25,16 @@ pub fn fsck(
     options: &FsckOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Fsck, Error> {
+    if let Some(source) = &options.from {
+        source.check_as_backup()?;
+    }
     clean(pool)?;
     let lock = directory::share_objects(pool)?;
-    let (looked, found) = check(pool, &[], progress)?;
+    let (looked, found) = check(pool, What::Everything, progress)?;
     let mut fsck = Fsck { looked, problems: Vec::new() };
     for (name, error) in damaged(pool)? {
         let (reason, remedy) = (in_one_line(&error), import_again(name.as_str()));
         fsck.problems.push(problem(Subject::Base(name.to_string()), reason, remedy));
-    }
-    if let Some(source) = &options.from {
-        source.check()?;
     }
     let users = users(pool, &mut fsck.problems)?;
     let mut bad = BTreeMap::new();
