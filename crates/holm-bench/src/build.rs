@@ -29,7 +29,7 @@ impl Build {
 pub struct Holm {
     pub build: Build,
     pub program: String,
-    import: PathBuf,
+    pub import: PathBuf,
     pub root: PathBuf,
 }
 

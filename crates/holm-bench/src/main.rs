@@ -73,12 +73,6 @@ fn run(options: &Options) -> Result<bool, String> {
     Ok(complete)
 }
 
-/// What a report begins with.
-const INTRODUCTION: &str = "\
-Times are those of whole processes, from before the fork until they were waited for. The rows of a
-table took turns, in another order each round; three rounds were not counted. A ratio is the median
-over pairs from the same round: compare ratios, not milliseconds of different tables.\n\n";
-
 /// What a report says about another build.
 const BEFORE: &str = "\
 Rows named `before` are another build of holm, with a Holm root of its own, which took its turn in
@@ -90,7 +84,7 @@ fn introduction(report: &Report, stage: &Stage, rounds: usize) -> String {
     let before = if stage.holms.len() > 1 { BEFORE } else { "" };
     let machine = machine::describe(&stage.holms);
     format!(
-        "# {}\n\nWritten by `make bench` ({rounds} rounds).\n{INTRODUCTION}{before}{machine}",
-        report.title
+        "# {}\n\nWritten by `make bench` ({rounds} rounds).\n{}{before}{machine}",
+        report.title, report.introduction
     )
 }

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::build::{Build, Holm};
 use crate::options::Options;
+use crate::rounds::Case;
 
 /// First of the 65536 ids that the peers' user namespaces have on the host.
 pub const SHIFT: u32 = 1_000_000;
@@ -62,6 +63,13 @@ impl Stage {
 
     pub fn path(&self, name: &str) -> String {
         self.dir.join(name).to_string_lossy().into_owned()
+    }
+
+    /// The type of the filesystem that it is on.
+    pub fn filesystem(&self) -> String {
+        let command = ["findmnt", "-n", "-o", "FSTYPE", "-T", &self.path(".")];
+        let output = Case::new("findmnt", command).output();
+        output.map_or("an unknown filesystem".to_owned(), |output| output.trim().to_owned())
     }
 
     /// Where a plot is written: beside the report.

@@ -20,12 +20,28 @@ use crate::stage::Stage;
 pub struct Report {
     pub title: &'static str,
     pub by_default: bool,
+    /// How all its figures were taken.
+    pub introduction: &'static str,
 }
 
-pub static START: Report = Report { title: "What a start costs", by_default: true };
+pub static START: Report = Report {
+    title: "What a start costs",
+    by_default: true,
+    introduction: "\
+Times are those of whole processes, from before the fork until they were waited for. The rows of a
+table took turns, in another order each round; three rounds were not counted. A ratio is the median
+over pairs from the same round: compare ratios, not milliseconds of different tables.\n\n",
+};
 /// Its sections fill the machine, and take hours.
 pub static UNIFICATION: Report =
-    Report { title: "One copy of everything, and what a root costs", by_default: false };
+    Report { title: "One copy of everything", by_default: false, introduction: "" };
+pub static ROOTS: Report = Report {
+    title: "What files cost",
+    by_default: false,
+    introduction: "\
+The columns of a table took turns, in another order each round; one round was not counted. A ratio is
+the median over pairs from the same round.\n\n",
+};
 
 /// A part of a report.
 pub struct Section {
@@ -46,6 +62,10 @@ const fn unification(name: &'static str, title: &'static str, run: Run) -> Secti
     Section { report: &UNIFICATION, name, title, run }
 }
 
+const fn roots(name: &'static str, title: &'static str, run: Run) -> Section {
+    Section { report: &ROOTS, name, title, run }
+}
+
 pub static ALL: [Section; 14] = [
     start("start", "Start of a minimal guest", start::run),
     start("trace", "Where the time goes", trace::run),
@@ -57,8 +77,8 @@ pub static ALL: [Section; 14] = [
     start("disk", "Disk that a new guest costs", disk::run),
     unification("fleet", "Memory of guests with many servers", fleet::tables),
     unification("fleet-parallel", "All guests started at once", fleet::parallel),
-    unification("roots", "Files in each kind of root, and in volumes", roots::run),
-    unification("copy-up", "The first write to a shared file", roots::copy_up),
+    roots("roots", "Files in each kind of root, and in volumes", roots::run),
+    roots("copy-up", "The first write to a shared file", roots::copy_up),
     unification("unify-cost", "What a unification costs", unify_cost::run),
     unification("growth", "Memory and disk by the number of guests", growth::run),
 ];

@@ -10,7 +10,7 @@ use crate::meminfo::{Memory, drop_caches};
 use crate::plot::{Axes, Curve, draw};
 use crate::rounds::cell;
 use crate::stage::Stage;
-use systems::{System, systems};
+use systems::{Ready, System, systems};
 
 /// From 0 by so many, as in the paper.
 const STEP: usize = 5;
@@ -103,12 +103,6 @@ fn grow(
         }
     }
     Ok(points)
-}
-
-/// How one sees that a guest is up: this text in a file.
-struct Ready {
-    file: std::path::PathBuf,
-    text: &'static str,
 }
 
 fn wait_for(Ready { file, text }: &Ready) -> Result<(), String> {

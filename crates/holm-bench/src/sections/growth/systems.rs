@@ -4,11 +4,16 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::Ready;
 use crate::build::Holm;
 use crate::peers::{self, Lxc};
 use crate::rounds::Case;
 use crate::stage::Stage;
+
+/// How one sees that a guest is up: this text in a file.
+pub struct Ready {
+    pub file: PathBuf,
+    pub text: &'static str,
+}
 
 /// Guests of one kind; all are ended and removed when it is dropped.
 pub trait System {

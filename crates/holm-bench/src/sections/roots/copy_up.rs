@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::matrix::{WARM_UP, matrix, measure};
-use super::{filesystem, tree};
+use super::tree;
 use crate::build::{Holm, SLEEP};
 use crate::rounds::Case;
 use crate::stage::Stage;
@@ -45,7 +45,7 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
         "Milliseconds of the overlay's, from open until one byte was written, and the others' ratios \
          to it in the\nsame round (median, p10 to p90); the source was in the page cache; on {}. A \
          copy on the host is not\nsynced, the kernel syncs an overlay's.\n\n{}",
-        filesystem(stage),
+        stage.filesystem(),
         matrix(&columns, WAYS[0])
     ))
 }

@@ -9,12 +9,10 @@ pub mod tree;
 pub use copy_up::run as copy_up;
 
 use matrix::{matrix, measure};
-use places::{Place, Places};
+use places::{HOST, Place, Places};
 
 use crate::stage::Stage;
 
-/// The row that the others are compared with.
-const HOST: &str = "host";
 /// A round of programs takes a quarter of a minute in each place.
 const ROUNDS_OF_PROGRAMS: usize = 7;
 
@@ -31,7 +29,8 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     });
     let with_programs = |place: &&Place| !place.read_only && !place.filter;
     let programs: Vec<&Place> = places.all.iter().filter(with_programs).collect();
-    let programs = measure(names(programs.iter().copied()), n.min(ROUNDS_OF_PROGRAMS), |index| {
+    let rounds = n.min(ROUNDS_OF_PROGRAMS);
+    let programs = measure(names(programs.iter().copied()), rounds, |index| {
         programs[index].run(&[tree::PROGRAMS])
     });
     Ok(format!(
@@ -41,8 +40,8 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
          again` tells what the machine\ncannot tell apart.\n\n\
          CPU time of operations, the host's in nanoseconds, the others as ratios to the host's in \
          the same\nround (median, p10 to p90):\n\n{}\n\
-         Programs, the host's in milliseconds of wall time:\n\n{}",
-        filesystem(stage),
+         Programs, the host's in milliseconds of wall time ({rounds} rounds):\n\n{}",
+        stage.filesystem(),
         matrix(&files, HOST),
         matrix(&programs, HOST)
     ))
@@ -50,15 +49,4 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
 
 fn names<'a>(places: impl IntoIterator<Item = &'a Place<'a>>) -> impl Iterator<Item = &'a str> {
     places.into_iter().map(|place| place.name.as_str())
-}
-
-/// The type of the filesystem that the places are on.
-pub fn filesystem(stage: &Stage) -> String {
-    let output = std::process::Command::new("findmnt")
-        .args(["-n", "-o", "FSTYPE", "-T"])
-        .arg(&stage.dir)
-        .output();
-    output.map_or("an unknown filesystem".to_owned(), |output| {
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
-    })
 }

@@ -1,27 +1,14 @@
 //! The places whose files are measured, and how a program runs in each.
 
-use std::path::Path;
-
-use super::{HOST, tree};
+use super::tree;
 use crate::build::Holm;
 use crate::meminfo::drop_caches;
 use crate::peers::{self, Lxc};
 use crate::rounds::Case;
 use crate::stage::Stage;
 
-/// In a mount namespace of its own: a root with the devices that programs cannot do without.
-const CHROOT: &str = "\
-set -e; root=$1; shift; mount -t tmpfs -o mode=755 dev \"$root/dev\"; \
-for node in null zero full random urandom; do \
-: >\"$root/dev/$node\"; mount --bind \"/dev/$node\" \"$root/dev/$node\"; done; \
-mkdir -m 1777 \"$root/dev/shm\"; mount -t proc proc \"$root/proc\"; exec chroot \"$root\" \"$@\"";
-
-/// A command line that runs a program in a directory of the host.
-pub fn chroot(root: &Path, command: &[&str]) -> Vec<String> {
-    let root = root.to_string_lossy();
-    let head = ["unshare", "-m", "sh", "-c", CHROOT, "sh", &root];
-    head.iter().chain(command).map(|&arg| arg.to_owned()).collect()
-}
+/// The row that the others are compared with.
+pub const HOST: &str = "host";
 
 /// How the command line begins.
 enum Entrance {
@@ -49,7 +36,9 @@ impl<'a> Place<'a> {
     pub fn run(&self, command: &[&str]) -> Result<String, String> {
         let Self { name, stage, .. } = self;
         let case = match &self.entrance {
-            Entrance::Host => Case::new(name, chroot(&stage.dir.join(tree::ON_HOST), command)),
+            Entrance::Host => {
+                Case::new(name, tree::chroot(&stage.dir.join(tree::ON_HOST), command))
+            }
             Entrance::Guest(guest) => {
                 Case::new(name, stage.holms[0].argv(&[&["exec", guest, "--"], command].concat()))
             }

@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::places;
 use crate::rounds::Case;
 use crate::stage::Stage;
 
@@ -19,6 +18,13 @@ const PACKAGES: &str = "git,gcc,libc6-dev,make,dbench,postgresql";
 /// The copy of the directory that the host's rows are measured in.
 pub const ON_HOST: &str = "programs-host";
 
+/// In a mount namespace of its own: a root with the devices that programs cannot do without.
+const CHROOT: &str = "\
+set -e; root=$1; shift; mount -t tmpfs -o mode=755 dev \"$root/dev\"; \
+for node in null zero full random urandom; do \
+: >\"$root/dev/$node\"; mount --bind \"/dev/$node\" \"$root/dev/$node\"; done; \
+mkdir -m 1777 \"$root/dev/shm\"; mount -t proc proc \"$root/proc\"; exec chroot \"$root\" \"$@\"";
+
 /// Makes the directory `programs`, copies of it for the host and for peers, and the base of that
 /// name.
 pub fn make(stage: &Stage) -> Result<(), String> {
@@ -26,12 +32,19 @@ pub fn make(stage: &Stage) -> Result<(), String> {
     stage.bootstrap("programs", PACKAGES, |root| {
         install(root, OPS, &fs::read(&ops).map_err(|e| format!("{ops}: {e}"))?)?;
         install(root, PROGRAMS, include_bytes!("../../../programs.sh"))?;
-        let prepare = places::chroot(root, &[PROGRAMS, "prepare"]);
+        let prepare = chroot(root, &[PROGRAMS, "prepare"]);
         Case::new("prepare", prepare).output().map(drop)
     })?;
     stage.shifted("programs")?;
     stage.copied("programs", ON_HOST, |_| Ok(()))?;
     stage.base("programs")
+}
+
+/// A command line that runs a program in a directory of the host.
+pub fn chroot(root: &Path, command: &[&str]) -> Vec<String> {
+    let root = root.to_string_lossy();
+    let head = ["unshare", "-m", "sh", "-c", CHROOT, "sh", &root];
+    head.iter().chain(command).map(|&arg| arg.to_owned()).collect()
 }
 
 fn install(root: &Path, path: &str, content: &[u8]) -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Cost, tools};
+use super::tools::{Cost, timed};
 use crate::build::Holm;
 use crate::rounds::Case;
 use crate::stage::Stage;
@@ -11,7 +11,7 @@ use crate::stage::Stage;
 pub const COUNT: usize = 50;
 /// What is upgraded: directories of the base that tar(1) writes anew, as dpkg does, with another
 /// content.
-const UPGRADED: &str = "usr/include usr/share/perl usr/lib/git-core";
+const UPGRADED: &str = "usr/include usr/share/perl";
 /// In each guest.
 const UPGRADE: &str = "tar -xf /upgrade/upgrade.tar -C / && \
 mkdir -p /srv/own && for i in 0 1 2 3 4 5 6 7 8 9; do head -c 100000 /dev/urandom >/srv/own/$i; done";
@@ -84,8 +84,10 @@ impl<'a> Guests<'a> {
 
     pub fn unify(&self) -> Result<Cost, String> {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
-        let command = self.holm.argv(&[&["unify", "--min-age=0s"], &names[..]].concat());
-        tools::timed(&command, &self.holm.root)
+        let import = format!("HOLM_IMPORT={}", self.holm.import.display());
+        let unify = self.holm.argv(&[&["unify", "--min-age=0s"], &names[..]].concat());
+        let command = [["env".to_owned(), import].to_vec(), unify].concat();
+        timed(&command, &self.holm.root)
     }
 }
 

@@ -7,21 +7,10 @@ use crate::meminfo::drop_caches;
 use crate::stage::Stage;
 use crate::stats::Summary;
 use guests::Guests;
-use tools::{TOOLS, Tool};
+use tools::{Cost, TOOLS, Tool};
 
 /// A round makes the tree twice for each program, which takes minutes.
 const ROUNDS: usize = 3;
-
-/// What one run of a program took.
-struct Cost {
-    seconds: f64,
-    /// In user mode and in the kernel, of all its threads.
-    cpu_seconds: f64,
-    /// The largest resident set, in KiB.
-    peak_kib: f64,
-    /// What the disk has to spare since, in bytes.
-    saved: f64,
-}
 
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     guests::make(stage)?;
@@ -58,14 +47,14 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     let guests::Tree { files, bytes } = tree;
     Ok(format!(
         "{} guests of a Debian with the same packages upgraded in each, and files of its own: {files:.0} \
-         files of\n{:.0} MiB in their private layers. The others have a copy of these on {}, duperemove \
-         on btrfs (it\nneeds a filesystem with reflinks), and find equal files within it; Holm also those \
-         that a base has. All\nbut Holm and duperemove make hard links: a guest that writes to one \
-         changes all. {rounds} rounds; medians\n(p10 to p90). `bytes per file`: the largest resident \
-         set, by the number of files.\n{text}",
+         files of\n{:.0} MiB in their private layers. The others have a copy of these, all on \
+         {}, and find equal\nfiles within it; Holm also those that a base has. duperemove shares \
+         extents, on the disk alone; the last\nthree make hard links: a guest that writes to one changes \
+         all. {rounds} rounds; medians (p10 to p90).\n`bytes per file`: the largest resident set, by \
+         the number of files.\n{text}",
         guests::COUNT,
         bytes / MIB,
-        super::roots::filesystem(stage)
+        stage.filesystem()
     ))
 }
 
@@ -73,7 +62,8 @@ const MIB: f64 = (1 << 20) as f64;
 
 /// A run of one of the others, on a fresh copy of the guests' files.
 fn with_tool(stage: &Stage, tool: &Tool, guests: &Guests, cold: bool) -> Result<Cost, String> {
-    let copy = tools::Copy::new(stage, tool, &guests.upper_directories())?;
+    eprintln!("holm-bench: {}", tool.name);
+    let copy = tools::Copy::new(stage, &guests.upper_directories())?;
     prepare(cold, std::slice::from_ref(&copy.tree))?;
     copy.deduplicate(tool)
 }

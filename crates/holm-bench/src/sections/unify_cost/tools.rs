@@ -3,52 +3,44 @@
 use std::fs;
 use std::path::Path;
 
-use super::Cost;
 use crate::rounds::Case;
 use crate::stage::Stage;
+
+/// What one run of a program took.
+pub struct Cost {
+    pub seconds: f64,
+    /// In user mode and in the kernel, of all its threads.
+    pub cpu_seconds: f64,
+    /// The largest resident set, in KiB.
+    pub peak_kib: f64,
+    /// What the disk has to spare since, in bytes.
+    pub saved: f64,
+}
 
 pub struct Tool {
     pub name: &'static str,
     argv: &'static [&'static str],
-    /// Whether it shares extents, and so needs btrfs.
-    reflinks: bool,
 }
 
 pub const TOOLS: [Tool; 4] = [
-    Tool { name: "duperemove", argv: &["duperemove", "-drq"], reflinks: true },
+    Tool { name: "duperemove", argv: &["duperemove", "-drq"] },
     Tool {
         name: "rdfind",
         argv: &["rdfind", "-makehardlinks", "true", "-outputname", "/dev/null"],
-        reflinks: false,
     },
-    Tool { name: "hardlink", argv: &["hardlink", "-q"], reflinks: false },
-    Tool { name: "jdupes", argv: &["jdupes", "-rLq"], reflinks: false },
+    Tool { name: "hardlink", argv: &["hardlink", "-q"] },
+    Tool { name: "jdupes", argv: &["jdupes", "-rLq"] },
 ];
-
-/// The size of the btrfs, in bytes: sparse.
-const BTRFS_SIZE: u64 = 8 << 30;
 
 /// A copy of the guests' files; removed at the end.
 pub struct Copy {
     pub tree: String,
-    /// The mounted btrfs that it is on, and its image.
-    btrfs: Option<(String, String)>,
 }
 
 impl Copy {
-    pub fn new(stage: &Stage, tool: &Tool, directories: &[String]) -> Result<Self, String> {
-        let mut copy = Self { tree: stage.path("unify-tree"), btrfs: None };
-        let fail = |e: std::io::Error| format!("unify-tree: {e}");
-        if tool.reflinks {
-            let (mount, image) = (stage.path("unify-btrfs"), stage.path("unify-btrfs.img"));
-            fs::create_dir_all(&mount).map_err(fail)?;
-            fs::File::create(&image).and_then(|file| file.set_len(BTRFS_SIZE)).map_err(fail)?;
-            Case::new("mkfs", ["mkfs.btrfs", "-q", "-f", &image]).output()?;
-            Case::new("mount", ["mount", "-o", "loop", &image, &mount]).output()?;
-            copy.tree = format!("{mount}/tree");
-            copy.btrfs = Some((mount, image));
-        }
-        fs::create_dir_all(&copy.tree).map_err(fail)?;
+    pub fn new(stage: &Stage, directories: &[String]) -> Result<Self, String> {
+        let copy = Self { tree: stage.path("unify-tree") };
+        fs::create_dir_all(&copy.tree).map_err(|e| format!("{}: {e}", copy.tree))?;
         for (number, directory) in directories.iter().enumerate() {
             let to = format!("{}/{number}", copy.tree);
             Case::new("cp", ["cp", "-a", "--reflink=never", directory, &to]).output()?;
@@ -65,12 +57,7 @@ impl Copy {
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        let Some((mount, image)) = &self.btrfs else {
-            let _ = fs::remove_dir_all(&self.tree);
-            return;
-        };
-        let _ = Case::new("umount", ["umount", mount]).output();
-        let _ = fs::remove_file(image);
+        let _ = fs::remove_dir_all(&self.tree);
     }
 }
 
