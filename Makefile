@@ -15,6 +15,8 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CI)
 ARGS ?=
 # Lanes of the VM: Debian's stable kernel and its newest.
 VM_LANES ?= stable backports
+# What the newest kernel does not decide, and takes a third of a lane's time.
+SKIP_backports := accidents:: monitor::killed guest::output neighbours::memory_of_the_host
 
 ## build: the release binaries, holm (static) and holm-import
 .PHONY: build
@@ -54,7 +56,8 @@ test-host: integration
 test-vm: integration
 	scripts/deps vm
 	$(SUDO) $(TESTS) --prepare $(filter --slow,$(ARGS)) --holm $(HOLM) --import $(IMPORT)
-	for lane in $(VM_LANES); do $(SUDO) tests/vm/lane $$lane $(HOLM) $(IMPORT) $(TESTS) $(ARGS) || exit 1; done
+	$(foreach lane,$(VM_LANES),$(SUDO) tests/vm/lane $(lane) $(HOLM) $(IMPORT) $(TESTS) \
+	  $(SKIP_$(lane):%=--skip %) $(ARGS) &&) true
 
 ## walk: each verb is killed, and each of its system calls fails, at every call (an hour or two)
 .PHONY: walk

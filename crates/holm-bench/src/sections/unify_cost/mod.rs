@@ -62,10 +62,11 @@ const MIB: f64 = (1 << 20) as f64;
 
 /// A run of one of the others, on a fresh copy of the guests' files.
 fn with_tool(stage: &Stage, tool: &Tool, guests: &Guests, cold: bool) -> Result<Cost, String> {
-    eprintln!("holm-bench: {}", tool.name);
     let copy = tools::Copy::new(stage, &guests.upper_directories())?;
     prepare(cold, std::slice::from_ref(&copy.tree))?;
-    copy.deduplicate(tool)
+    let cost = copy.deduplicate(tool)?;
+    eprintln!("holm-bench: {}: {} s", tool.name, cost.seconds);
+    Ok(cost)
 }
 
 /// Empties the caches, or fills them with what is below the directories.
