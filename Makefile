@@ -15,7 +15,8 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CI)
 ARGS ?=
 # Lanes of the VM: Debian's stable kernel and its newest.
 VM_LANES ?= stable backports
-# What the newest kernel does not decide, and takes a third of a lane's time.
+# Left out with the newest kernel, as a third of a lane's time: in what order Holm does things, and
+# the memory of the host, are shown with the stable one.
 SKIP_backports := accidents:: monitor::killed guest::output neighbours::memory_of_the_host
 
 ## build: the release binaries, holm (static) and holm-import

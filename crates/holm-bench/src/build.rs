@@ -85,8 +85,11 @@ impl Holm {
 
     pub fn create(&self, name: &str, settings: &[&str]) -> Result<(), String> {
         // Guests without a system would end at once.
-        let command: &[&str] =
-            if settings.contains(&"minimal") { &["--", "/bin/sleep", SLEEP] } else { &[] };
+        let command: &[&str] = if settings.iter().any(|setting| setting.ends_with("minimal")) {
+            &["--", "/bin/sleep", SLEEP]
+        } else {
+            &[]
+        };
         self.run(&[&["create", name][..], settings, command].concat()).map(drop)
     }
 

@@ -4,6 +4,7 @@
 
 mod build;
 mod cpu_time;
+mod free;
 mod machine;
 mod meminfo;
 mod options;

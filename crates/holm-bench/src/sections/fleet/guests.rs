@@ -1,7 +1,5 @@
-use std::path::Path;
-use std::process::Command;
-
 use crate::build::Holm;
+use crate::free::free;
 use crate::rounds::in_one_line;
 use crate::sections::guests::pids;
 
@@ -122,19 +120,4 @@ impl Drop for Fleet<'_> {
     fn drop(&mut self) {
         self.holm.remove_guests(&self.names);
     }
-}
-
-/// Bytes that are free on the filesystem of a directory, once all is written.
-fn free(directory: &Path) -> Result<u64, String> {
-    output(Command::new("sync").arg("-f").arg(directory))?;
-    let text =
-        output(Command::new("df").args(["--output=avail", "--block-size=1"]).arg(directory))?;
-    let bytes = text.split_whitespace().last().and_then(|bytes| bytes.parse().ok());
-    bytes.ok_or(format!("df: {text}"))
-}
-
-fn output(command: &mut Command) -> Result<String, String> {
-    let output =
-        command.output().map_err(|e| format!("{}: {e}", command.get_program().display()))?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -124,8 +124,8 @@ impl<'a> OfLxc<'a> {
     fn root(&self, number: usize) -> Result<(String, PathBuf), String> {
         let own = self.dir.join(number.to_string());
         if self.store == Store::Btrfs {
-            let debian = self.dir.join("debian");
-            run(Command::new("btrfs").args(["subvolume", "snapshot"]).arg(debian).arg(&own))?;
+            let debian = text(&self.dir.join("debian"));
+            run(["btrfs", "subvolume", "snapshot", &debian, &text(&own)])?;
             return Ok((format!("growth/{number}"), own));
         }
         let (root, upper, work) = (own.join("root"), own.join("upper"), own.join("work"));
@@ -135,7 +135,7 @@ impl<'a> OfLxc<'a> {
         let lower = self.stage.path("debian-shifted");
         let options =
             format!("lowerdir={lower},upperdir={},workdir={}", upper.display(), work.display());
-        run(Command::new("mount").args(["-t", "overlay", "overlay", "-o", &options]).arg(&root))?;
+        run(["mount", "-t", "overlay", "overlay", "-o", &options, &text(&root)])?;
         Ok((format!("growth/{number}/root"), upper))
     }
 
@@ -158,12 +158,11 @@ impl System for OfLxc<'_> {
             File::create(&image)
                 .and_then(|file| file.set_len(BTRFS_SIZE))
                 .map_err(|e| format!("{}: {e}", image.display()))?;
-            run(Command::new("mkfs.btrfs").args(["-q", "-f"]).arg(&image))?;
-            run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&self.dir))?;
-            let debian = self.dir.join("debian");
-            run(Command::new("btrfs").args(["subvolume", "create"]).arg(&debian))?;
-            let from = self.stage.dir.join("debian-shifted/.");
-            run(Command::new("cp").arg("-a").arg(from).arg(&debian))?;
+            run(["mkfs.btrfs", "-q", "-f", &text(&image)])?;
+            run(["mount", "-o", "loop", &text(&image), &text(&self.dir)])?;
+            let debian = text(&self.dir.join("debian"));
+            run(["btrfs", "subvolume", "create", &debian])?;
+            run(["cp", "-a", &self.stage.path("debian-shifted/."), &debian])?;
         }
         Ok(())
     }
@@ -182,8 +181,8 @@ impl System for OfLxc<'_> {
         if self.store == Store::Overlay {
             return du(&self.dir);
         }
-        run(Command::new("sync").arg("-f").arg(&self.dir))?;
-        let place = self.dir.to_string_lossy();
+        let place = text(&self.dir);
+        run(["sync", "-f", &place])?;
         number(&Case::new("df", ["df", "--output=used", "--block-size=1", &place]).output()?)
     }
 }
@@ -199,15 +198,14 @@ impl Drop for OfLxc<'_> {
             let _ = self.command(&["lxc-stop", "-k", "-P", &directory, "-n", &name]);
             if self.store == Store::Overlay {
                 let root = self.dir.join(format!("{number}/root"));
-                let _ = run(Command::new("umount").arg(root));
+                let _ = run(["umount", &text(&root)]);
             }
         }
         if self.store == Store::Btrfs {
-            let _ = run(Command::new("umount").arg(&self.dir));
+            let _ = run(["umount", &text(&self.dir)]);
             let _ = fs::remove_file(self.image());
         }
-        let remove = Command::new("rm").args(["-rf", "--one-file-system"]).arg(&self.dir).status();
-        drop(remove);
+        let _ = run(["rm", "-rf", "--one-file-system", &text(&self.dir)]);
         peers::clean_up(self.stage);
     }
 }
@@ -244,22 +242,15 @@ impl System for Machines<'_> {
         }
         let half = self.stage.dir.join("machine-half.img");
         let _ = fs::remove_file(&half);
-        run(Command::new("mke2fs")
-            .args(["-q", "-t", "ext4", "-d"])
-            .arg(&root)
-            .arg(&half)
-            .arg("2G"))?;
+        run(["mke2fs", "-q", "-t", "ext4", "-d", &text(&root), &text(&half), "2G"])?;
         fs::rename(&half, &image).map_err(|e| format!("{}: {e}", image.display()))
     }
 
     fn start(&mut self, number: usize) -> Result<Ready, String> {
         let (disk, console) = (self.path("qcow2", number), self.path("console", number));
-        let image = self.stage.dir.join("machine.img");
+        let (image, new) = (self.stage.path("machine.img"), text(&disk));
         let _ = fs::remove_file(&disk);
-        run(Command::new("qemu-img")
-            .args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"])
-            .arg(image)
-            .arg(&disk))?;
+        run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", &image, &new])?;
         let boot = self.stage.dir.join("machine");
         let kernel = |name: &str| {
             // Debian's links in the root, which lead from there.
@@ -304,10 +295,13 @@ impl Drop for Machines<'_> {
     }
 }
 
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
 /// Bytes that a directory or a file takes on the disk.
 fn du(path: &Path) -> Result<f64, String> {
-    let path = path.to_string_lossy();
-    number(&Case::new("du", ["du", "-sx", "--block-size=1", &path]).output()?)
+    number(&Case::new("du", ["du", "-sx", "--block-size=1", &text(path)]).output()?)
 }
 
 /// The number in what a program prints.
@@ -316,12 +310,6 @@ fn number(text: &str) -> Result<f64, String> {
     words.find_map(|word| word.parse().ok()).ok_or(format!("no number: {text}"))
 }
 
-fn run(command: &mut Command) -> Result<(), String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().map_err(|e| format!("{program}: {e}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{program}: {}", crate::rounds::in_one_line(&text)))
+fn run<const N: usize>(argv: [&str; N]) -> Result<(), String> {
+    Case::new(argv[0], argv).output().map(drop)
 }

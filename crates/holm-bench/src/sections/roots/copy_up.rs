@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::matrix::{WARM_UP, matrix, measure};
 use super::tree;
-use crate::build::{Holm, SLEEP};
 use crate::rounds::Case;
+use crate::sections::guests::Sleepers;
 use crate::stage::Stage;
 
 /// Files of each size, and no more rounds: a file can be written to for the first time once.
@@ -26,7 +26,10 @@ const WAYS: [&str; 4] =
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     let files = files(stage)?;
     let holm = &stage.holms[0];
-    let guest = Guest::start(holm)?;
+    let mut sleepers = Sleepers::new(holm);
+    let settings = ["--base", "copy-up", "--set", "net.mode=none", "--set", "init=minimal"];
+    let guests = sleepers.create_more(1, &settings)?;
+    sleepers.start(&guests)?;
     let mut rounds = [0; WAYS.len()];
     let columns = measure(WAYS, n.min(ROUNDS), |way| {
         let round = rounds[way];
@@ -34,7 +37,7 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
         match way {
             0 => each(|size| {
                 let file = format!("/data/{size}-{round}");
-                Case::new("", holm.argv(&["exec", &guest.0[0], "--", tree::OPS, "--write", &file]))
+                Case::new("", holm.argv(&["exec", &guests[0], "--", tree::OPS, "--write", &file]))
             }),
             1 => copies(stage, &files, "--copy-and-write", round),
             2 => copies(stage, &files, "--clone-and-write", round),
@@ -50,31 +53,14 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     ))
 }
 
-/// The guest whose files are written to.
-struct Guest<'a>([String; 1], &'a Holm);
-
-impl<'a> Guest<'a> {
-    fn start(holm: &'a Holm) -> Result<Self, String> {
-        let guest = Self([holm.guest("copy-up")], holm);
-        let name = &guest.0[0];
-        holm.remove_guests(&guest.0);
-        let settings = ["--base", "copy-up", "--set", "net.mode=none", "--set", "init=minimal"];
-        holm.run(&[&["create", name], &settings[..], &["--", "/bin/sleep", SLEEP]].concat())?;
-        holm.run(&["start", name])?;
-        Ok(guest)
-    }
-}
-
-impl Drop for Guest<'_> {
-    fn drop(&mut self) {
-        self.1.remove_guests(&self.0);
-    }
-}
-
-/// A line for each size, of what a command prints.
+/// A line for each size, of what a command prints. What was written before is on the disk by then:
+/// each pays for its own writes.
 fn each(command: impl Fn(usize) -> Case) -> Result<String, String> {
-    let line =
-        |(name, size): (&str, usize)| Ok(format!("{name}\t{}\n", command(size).output()?.trim()));
+    let line = |(name, size): (&str, usize)| {
+        let case = command(size);
+        Case::new("sync", ["sync"]).output()?;
+        Ok(format!("{name}\t{}\n", case.output()?.trim()))
+    };
     SIZES.into_iter().map(line).collect()
 }
 

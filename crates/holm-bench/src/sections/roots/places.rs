@@ -86,8 +86,8 @@ impl<'a> Places<'a> {
         places.all.push(Place { filter: true, ..filter });
         for (name, settings) in GUESTS {
             let guest = holm.guest(&name.replace(", ", "-"));
+            holm.remove_guests(std::slice::from_ref(&guest));
             places.guests.push(guest.clone());
-            places.remove();
             start(holm, &guest, settings)?;
             let place = Place::new(stage, name, Entrance::Guest(guest));
             places.all.push(Place { read_only: name == "read-only", ..place });
@@ -101,12 +101,6 @@ impl<'a> Places<'a> {
         // All begin with pages that the kernel has read, of whatever size it takes for that.
         drop_caches()?;
         Ok(places)
-    }
-
-    fn remove(&self) {
-        if let Some(last) = self.guests.last() {
-            self.holm.remove_guests(std::slice::from_ref(last));
-        }
     }
 }
 

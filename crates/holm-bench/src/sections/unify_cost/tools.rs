@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::free::free;
 use crate::rounds::Case;
 use crate::stage::Stage;
 
@@ -77,14 +78,7 @@ pub fn timed(command: &[String], place: &Path) -> Result<Cost, String> {
     let [seconds, user, system, peak_kib] = figures[..] else {
         return Err(format!("time: {text}"));
     };
-    Ok(Cost { seconds, cpu_seconds: user + system, peak_kib, saved: free(place)? - before })
-}
-
-/// Bytes that are free, once all is written.
-fn free(place: &Path) -> Result<f64, String> {
-    Case::new("sync", ["sync", "-f", &place.to_string_lossy()]).output()?;
-    let place = place.to_string_lossy();
-    let text = Case::new("df", ["df", "--output=avail", "--block-size=1", &place]).output()?;
-    let bytes = text.split_whitespace().last().and_then(|bytes| bytes.parse().ok());
-    bytes.ok_or(format!("df: {text}"))
+    #[expect(clippy::cast_precision_loss, reason = "a few GiB")]
+    let saved = free(place)? as f64 - before as f64;
+    Ok(Cost { seconds, cpu_seconds: user + system, peak_kib, saved })
 }
