@@ -36,6 +36,23 @@ pub fn kill_hard(sandbox: &Sandbox, process: Pid) {
     sandbox.wait_for("it has ended", || has_ended(process).then_some(()));
 }
 
+/// Kills a monitor while it waits for events: one that is killed between reading what its guest
+/// wrote and writing it to the log takes that with it.
+pub fn kill_waiting(sandbox: &Sandbox, monitor: Pid) {
+    let waits = ["232 ", "281 "]; // epoll_wait and epoll_pwait on x86-64
+    sandbox.wait_for("a monitor that waits", || {
+        kill(monitor, Signal::STOP);
+        sandbox.wait_for("it is stopped", || {
+            is_stopped(monitor.as_raw_pid().unsigned_abs()).then_some(())
+        });
+        let call = std::fs::read_to_string(format!("/proc/{}/syscall", monitor.as_raw_nonzero()));
+        let call = call.expect("of a process that is stopped");
+        let waiting = waits.iter().any(|wait| call.starts_with(wait));
+        kill(monitor, if waiting { Signal::KILL } else { Signal::CONT });
+        waiting.then_some(())
+    });
+}
+
 /// A command that has stopped itself at a step.
 pub struct Stopped {
     command: Child,

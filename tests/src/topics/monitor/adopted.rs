@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::guest::{exec, launch_idle, pid, remove, status};
-use crate::process::{kill, kill_hard, process_of};
+use crate::process::{kill, kill_hard, kill_waiting, process_of};
 use crate::sandbox::Sandbox;
 use crate::source::{fake_systemd, system};
 use crate::test::{Test, test};
@@ -193,19 +193,20 @@ fn readiness_is_unknown_without_a_monitor(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }
 
+/// What the guest writes meanwhile is kept by its terminal.
 fn a_killed_monitor_costs_no_line(sandbox: &mut Sandbox) {
     launch(sandbox, &[], COUNT);
     let init = pid(&status(sandbox, "g"), "init_pid");
     for _ in 0..3 {
         let before = logs(sandbox).lines().count();
-        let old = pid(&status(sandbox, "g"), "monitor_pid");
-        kill(process_of(&status(sandbox, "g"), "monitor_pid"), Signal::KILL);
+        let monitor = process_of(&status(sandbox, "g"), "monitor_pid");
+        kill_waiting(sandbox, monitor);
         // Without a reader the guest's terminal fills.
         std::thread::sleep(Duration::from_millis(200));
         let now = sandbox.wait_for("a new monitor", || {
             sandbox.holm(&["start", "g"]);
             let status = status(sandbox, "g");
-            (pid(&status, "monitor_pid") != old).then_some(status)
+            (process_of(&status, "monitor_pid") != monitor).then_some(status)
         });
         assert_eq!(pid(&now, "init_pid"), init, "the same init");
         assert!(now["health"]["replaced_at"].is_string(), "{now}");
