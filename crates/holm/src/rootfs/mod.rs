@@ -31,7 +31,7 @@ pub use inject::{bind_socket, inject};
 pub use managed_block::with_block;
 pub use mounts::{Mounts, Namespaces, Sources, VolumeMounts};
 pub use overlay::{Layers, PLAIN, UPPER, Upper, WORK, mount_disk_image, mount_root};
-pub use shared_image::{SharedImage, unmount_all_unused, unmount_unused};
+pub use shared_image::{SharedImage, remove_all_unused, unmount_unused};
 pub use table::{BOOT_ID, Mount, Part, RestoredBy, TABLE, What, When, flag_names};
 pub use tree::{Links, Point, Tree};
 

@@ -7,6 +7,9 @@
 //!   DEVICE-INODE.lock   locked shared by the monitors of those guests
 //! ```
 //!
+//! The end of a guest leaves the two without the mount: to make and remove a directory in a tmpfs
+//! takes longer than to mount the image. Commands that look at all guests remove what is not in use.
+//!
 //! An image cannot be removed from its filesystem while it is mounted, so no other has its identity
 //! meanwhile.
 
@@ -61,7 +64,7 @@ impl SharedImage {
         loop {
             let lock = open_lock(images, &path).map_err(fail)?;
             process::lock(&lock, FlockOperation::LockShared, waiting).map_err(fail)?;
-            // Whoever unmounted the image while this waited has removed the file.
+            // Whoever removed what was not in use while this waited has removed the file.
             if lock.metadata().map_err(fail)?.nlink() > 0 {
                 return Ok(Self { lock, key: key.to_owned(), mount: images.join(key) });
             }
@@ -139,35 +142,46 @@ fn is_erofs(found: &rustix::fs::StatFs) -> bool {
 
 /// Unmounts the image with this key, unless a guest uses it.
 pub fn unmount_unused(images: &Path, key: &str) -> Result<()> {
-    let path = images.join(format!("{key}{LOCK}"));
     let fail = |error| Error::io("unmount", images.join(key), error);
-    let Some(lock) = unless_gone(File::open(&path)).map_err(fail)? else { return Ok(()) };
-    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => return Ok(()),
-        other => other.map_err(|errno| fail(errno.into()))?,
-    }
-    unmount_at(&images.join(key)).map_err(fail)?;
-    unless_gone(fs::remove_file(&path)).map(drop).map_err(fail)
+    let lock = lock_unused(images, key).map_err(fail)?;
+    lock.map_or(Ok(()), |_| unmount_at(&images.join(key))).map_err(fail)
 }
 
-/// Unmounts all images that no guest uses: commands that were killed have left them.
-pub fn unmount_all_unused(images: &Path) -> Result<()> {
+/// Unmounts all images that no guest uses, and removes where they were mounted.
+pub fn remove_all_unused(images: &Path) -> Result<()> {
     let fail = |error| Error::io("read", images, error);
     let Some(entries) = unless_gone(fs::read_dir(images)).map_err(fail)? else { return Ok(()) };
     for entry in entries {
         let name = entry.map_err(fail)?.file_name();
         if let Some(key) = name.to_str().and_then(|name| name.strip_suffix(LOCK)) {
-            unmount_unused(images, key)?;
+            remove_unused(images, key).map_err(|e| Error::io("remove", images.join(key), e))?;
         }
     }
     Ok(())
 }
 
+fn remove_unused(images: &Path, key: &str) -> io::Result<()> {
+    let Some(_lock) = lock_unused(images, key)? else { return Ok(()) };
+    let mount = images.join(key);
+    unmount_at(&mount)?;
+    unless_gone(fs::remove_dir(&mount))?;
+    unless_gone(fs::remove_file(images.join(format!("{key}{LOCK}")))).map(drop)
+}
+
+/// The lock of an image that no guest uses; `None` if one does, or nothing is left of it.
+fn lock_unused(images: &Path, key: &str) -> io::Result<Option<File>> {
+    let lock = unless_gone(File::open(images.join(format!("{key}{LOCK}"))))?;
+    let Some(lock) = lock else { return Ok(None) };
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        other => other.map(|()| Some(lock)).map_err(io::Error::from),
+    }
+}
+
 fn unmount_at(mount: &Path) -> io::Result<()> {
     match unmount(mount, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
         // Nothing is mounted there, or nothing is there.
-        Ok(()) | Err(Errno::INVAL | Errno::NOENT) => {}
-        Err(errno) => return Err(errno.into()),
+        Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno.into()),
     }
-    unless_gone(fs::remove_dir(mount)).map(drop)
 }

@@ -42,7 +42,7 @@ pub fn sweep(pool: &Pool) -> Result<Vec<(Name, Error)>> {
             pool.release_stale_id(context, START_MAX);
         }
     }
-    rootfs::unmount_all_unused(&pool.images_dir()).map_err(launch::Error::from)?;
+    rootfs::remove_all_unused(&pool.images_dir()).map_err(launch::Error::from)?;
     Ok(failed)
 }
 

@@ -8,7 +8,7 @@ use super::summary::{Found, Status, Summary, inspect, unknown};
 use crate::cgroup::Figures;
 use crate::failed::in_one_line;
 use crate::pool::{Name, Pool};
-use crate::rootfs::unmount_all_unused;
+use crate::rootfs::remove_all_unused;
 
 /// The names of all guests of a root, those of `holm run` among them, sorted.
 pub fn names(pool: &Pool) -> Result<Vec<Name>> {
@@ -36,7 +36,7 @@ pub fn list(pool: &Pool, figures: Figures) -> Result<Vec<Summary>> {
     });
     let mut all: Vec<Summary> = found.collect();
     release_unowned(pool, &taken, &names);
-    if let Err(error) = unmount_all_unused(&pool.images_dir()) {
+    if let Err(error) = remove_all_unused(&pool.images_dir()) {
         pool.report_repair(&in_one_line(&error));
     }
     check_ruleset(pool, &mut all);
