@@ -1,7 +1,8 @@
 //! `/bin/true` in a guest of its own: the whole process, from the fork until it was waited for.
 
 use crate::peers;
-use crate::rounds::{Case, run as measure, table};
+use crate::rounds::{Case, Outcome, run as measure, table};
+use crate::sections::guests::Sleepers;
 use crate::stage::Stage;
 
 const TRUE: [&str; 1] = ["/bin/true"];
@@ -19,13 +20,32 @@ starting took 1.07 to 1.2 of bubblewrap's time on this kind of machine.\n\n";
 const LIMITED: &str = "
 With a limit on memory (256 MiB) and on CPU time (1 CPU), and with the private network:\n\n";
 
+const BESIDE: &str = "
+While another guest of the same base runs:\n\n";
+
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     let mut text = ABOUT.to_owned();
     text += &table(&measure(&plain(stage)?, n), "holm run");
     text += LIMITED;
     text += &table(&measure(&limits_and_network(stage)?, n), "holm run");
+    text += BESIDE;
+    text += &table(&beside(stage, n)?, "holm run");
     peers::clean_up(stage);
     Ok(text)
+}
+
+/// All guests of a base have one mount of its image, which the first start makes.
+fn beside(stage: &Stage, n: usize) -> Result<Vec<Outcome>, String> {
+    let mut guests = Vec::new();
+    for holm in &stage.holms {
+        let mut sleepers = Sleepers::new(holm);
+        let names = sleepers.create_up_to(1)?;
+        sleepers.start(&names)?;
+        guests.push(sleepers);
+    }
+    let mut cases = holm(stage, "holm run", &NO_NETWORK);
+    cases.push(Case::new("bwrap --unshare-all", peers::bwrap(stage, &TRUE)));
+    Ok(measure(&cases, n))
 }
 
 /// `holm run` with some settings, in each build.
