@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The end of a guest leaves the two without the mount: to make and remove a directory in a tmpfs
-//! takes longer than to mount the image. Commands that look at all guests remove what is not in use.
+//! takes longer than to mount the image. Commands that look at all guests remove what is not in
+//! use.
 //!
 //! An image cannot be removed from its filesystem while it is mounted, so no other has its identity
 //! meanwhile.
