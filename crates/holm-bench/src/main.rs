@@ -85,7 +85,7 @@ fn introduction(report: &Report, stage: &Stage, rounds: usize) -> String {
     let before = if stage.holms.len() > 1 { BEFORE } else { "" };
     let machine = machine::describe(&stage.holms);
     format!(
-        "# {}\n\nWritten by `make bench` ({rounds} rounds).\n{}{before}{machine}",
+        "# {}\n\nWritten by `make bench` ({rounds} rounds).\n\n{}{before}{machine}",
         report.title, report.introduction
     )
 }

@@ -7,13 +7,7 @@ use crate::sections::guests::{Sleepers, init};
 use crate::stage::Stage;
 
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
-    let mut guests = Vec::new();
-    for holm in &stage.holms {
-        let mut sleepers = Sleepers::new(holm);
-        let names = sleepers.create_up_to(1)?;
-        sleepers.start(&names)?;
-        guests.push(sleepers);
-    }
+    let guests = Sleepers::one_of_each(stage)?;
     let pid = init(&guests[0].names[0])?.to_string();
     let nsenter =
         ["nsenter", "-t", &pid, "-U", "-m", "-u", "-i", "-n", "-p", "-C", "--root", "--wd"];

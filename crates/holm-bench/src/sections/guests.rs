@@ -3,6 +3,7 @@
 use std::fs::read_to_string;
 
 use crate::build::{Holm, SLEEPER};
+use crate::stage::Stage;
 
 /// Minimal guests that sleep; removed at the end whatever happens.
 pub struct Sleepers<'a> {
@@ -13,6 +14,17 @@ pub struct Sleepers<'a> {
 impl<'a> Sleepers<'a> {
     pub fn new(holm: &'a Holm) -> Self {
         Self { holm, names: Vec::new() }
+    }
+
+    /// A guest that runs, of each build.
+    pub fn one_of_each(stage: &'a Stage) -> Result<Vec<Self>, String> {
+        let start = |holm| {
+            let mut sleepers = Self::new(holm);
+            let names = sleepers.create_up_to(1)?;
+            sleepers.start(&names)?;
+            Ok(sleepers)
+        };
+        stage.holms.iter().map(start).collect()
     }
 
     /// Creates guests up to `count`, not started; the names of the new ones.

@@ -36,13 +36,7 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
 
 /// All guests of a base have one mount of its image, which the first start makes.
 fn beside(stage: &Stage, n: usize) -> Result<Vec<Outcome>, String> {
-    let mut guests = Vec::new();
-    for holm in &stage.holms {
-        let mut sleepers = Sleepers::new(holm);
-        let names = sleepers.create_up_to(1)?;
-        sleepers.start(&names)?;
-        guests.push(sleepers);
-    }
+    let _guests = Sleepers::one_of_each(stage)?;
     let mut cases = holm(stage, "holm run", &NO_NETWORK);
     cases.push(Case::new("bwrap --unshare-all", peers::bwrap(stage, &TRUE)));
     Ok(measure(&cases, n))

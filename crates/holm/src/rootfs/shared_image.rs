@@ -144,8 +144,8 @@ fn is_erofs(found: &rustix::fs::StatFs) -> bool {
 /// Unmounts the image with this key, unless a guest uses it.
 pub fn unmount_unused(images: &Path, key: &str) -> Result<()> {
     let fail = |error| Error::io("unmount", images.join(key), error);
-    let lock = lock_unused(images, key).map_err(fail)?;
-    lock.map_or(Ok(()), |_| unmount_at(&images.join(key))).map_err(fail)
+    let Some(_lock) = lock_unused(images, key).map_err(fail)? else { return Ok(()) };
+    unmount_at(&images.join(key)).map_err(fail)
 }
 
 /// Unmounts all images that no guest uses, and removes where they were mounted.

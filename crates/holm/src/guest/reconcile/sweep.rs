@@ -18,8 +18,7 @@ use crate::{launch, rootfs};
 /// whose `holm run` was killed. Returns the guests for which that failed; the others are reconciled
 /// nevertheless.
 ///
-/// It also removes what killed commands have left in `tmp`, and unmounts images that they have
-/// left mounted.
+/// It also removes what killed commands have left in `tmp`, and unmounts images that no guest uses.
 ///
 /// It looks at every cgroup and id of the root, so it is meant for commands that do so
 /// anyway.
