@@ -13,7 +13,7 @@ use crate::failed::in_one_line;
 use crate::launch::{self, Assembled, Assembly, FilterLoader, Running, Spec, Stdio};
 use crate::net;
 use crate::process::{self, HeldConsole, own_pid};
-use crate::rootfs::{self, Layers, SharedImage, Sources};
+use crate::rootfs::{self, SharedImage, Sources};
 use crate::step;
 use crate::volume;
 
@@ -24,7 +24,7 @@ pub struct Attempt<'a> {
     pub cgroup: GuestCgroup,
     /// A terminal that is held for its console.
     pub held: Option<HeldConsole>,
-    image: SharedImage,
+    image: Option<SharedImage>,
     /// Keeps its volumes from being removed until the run record names them, and longer.
     _volumes: Vec<volume::Pin>,
 }
@@ -47,7 +47,6 @@ impl<'a> Attempt<'a> {
                 return Err(error);
             }
         };
-        step::done("image");
         let attempt = Self { decision, cgroup, held: None, image, _volumes: volumes };
         step::done("cgroup");
         attempt.record(0, own_pid())?;
@@ -87,7 +86,7 @@ impl<'a> Attempt<'a> {
         let (stage, objects) = (guest.pool().stage_dir(), guest.pool().objects_dir());
         let sources = Sources {
             stage: &stage,
-            layers: Layers { shared: Some(self.image.path()), ..decision.layers(&objects) },
+            layers: decision.layers(&objects),
             base: decision.ids.base,
             shm: config.memory.shm,
             devices: &config.devices,
@@ -106,6 +105,7 @@ impl<'a> Attempt<'a> {
             notify,
             net: &decision.network,
         };
+        let mount = self.image.as_ref().map(|image| move || decision.copy_image_mount(image));
         let rlimits = decision.rlimits();
         let cgroup = &self.cgroup;
         let (rlimits, record) = (&rlimits, &record);
@@ -116,6 +116,7 @@ impl<'a> Attempt<'a> {
             init,
             filter,
             record,
+            image: mount.as_ref().map(|mount| mount as _),
             held: self.held.as_ref(),
         })?)
     }
@@ -148,21 +149,23 @@ impl<'a> Attempt<'a> {
     }
 
     fn let_go(self) {
-        let (images, key) = (self.decision.guest.pool().images_dir(), self.image.key().to_owned());
-        drop(self.image);
+        let key = self.image.map(|image| image.key().to_owned());
         // This waits for an init that was just killed, which may have inherited the image's lock.
         let _ = self.cgroup.remove();
-        let _ = rootfs::unmount_unused(&images, &key);
+        if let Some(key) = key {
+            let _ = rootfs::unmount_unused(&self.decision.guest.pool().images_dir(), &key);
+        }
     }
 
     /// The base's image, mounted for all its guests.
-    pub fn image(&self) -> &SharedImage {
-        &self.image
+    pub fn image(&self) -> Option<&SharedImage> {
+        self.image.as_ref()
     }
 
     fn record(&self, init: i32, monitor: i32) -> Result<()> {
         let identity = |pid| process::inode(pid).map(|inode| (pid, inode));
-        let record = self.decision.record(identity(init)?, identity(monitor)?, self.image.key());
+        let image = self.image().map(SharedImage::key);
+        let record = self.decision.record(identity(init)?, identity(monitor)?, image);
         write_record(&self.cgroup, self.decision.guest.name(), &record)
     }
 }

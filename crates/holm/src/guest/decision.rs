@@ -1,6 +1,7 @@
 //! What is decided about a start before the guest's cgroup and processes are made.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use holm_proto::{init, path};
@@ -83,12 +84,22 @@ pub fn decide(
 }
 
 impl Decision<'_> {
-    /// Mounts the base's image for all its guests, and keeps it mounted.
-    pub fn shared_image(&self) -> Result<SharedImage> {
+    /// The base's image, to be mounted for all its guests; `None` if the root has no use for it.
+    pub fn shared_image(&self) -> Result<Option<SharedImage>> {
+        if matches!(self.layer, Layer::Plain(_)) {
+            return Ok(None);
+        }
         let pool = self.guest.pool();
         let what = format_args!("the image of base {}", self.base.name);
-        SharedImage::mount(&pool.images_dir(), &self.base.image, pool.waiting(&what))
+        SharedImage::of(&pool.images_dir(), &self.base.image, pool.waiting(&what))
+            .map(Some)
             .map_err(|error| launch::Error::from(error).into())
+    }
+
+    /// Mounts the base's image for all its guests, and returns a copy of the mount.
+    pub fn copy_image_mount(&self, image: &SharedImage) -> rootfs::Result<OwnedFd> {
+        let what = format_args!("the image of base {}", self.base.name);
+        image.copy_mount(&self.base.image, self.guest.pool().waiting(&what))
     }
 
     /// What the guest's root is made of; `objects` is the directory of objects.
@@ -127,7 +138,7 @@ impl Decision<'_> {
     }
 
     /// The run record.
-    pub fn record(&self, init: (i32, u64), monitor: (i32, u64), image: &str) -> RunRecord {
+    pub fn record(&self, init: (i32, u64), monitor: (i32, u64), image: Option<&str>) -> RunRecord {
         RunRecord {
             init_pid: init.0,
             init_inode: init.1,
@@ -136,7 +147,7 @@ impl Decision<'_> {
             started: now(),
             started_boot: Some(since_boot()),
             base: self.config.base.clone(),
-            image: Some(image.to_owned()),
+            image: image.map(str::to_owned),
             ids: self.ids,
             network: self.network.clone(),
             stop_signal: self.stop_signal(),

@@ -80,7 +80,7 @@ fn launch_and_monitor(attempt: &Attempt<'_>, ready: &dyn Fn()) -> Result<Infalli
         // still be recorded.
         let responder = responder(&decision.network)?;
         let files =
-            MonitorFiles::open(&decision.guest, &attempt.cgroup, Some(attempt.image()), responder)?;
+            MonitorFiles::open(&decision.guest, &attempt.cgroup, attempt.image(), responder)?;
         step::done("socket");
         Ok((files, attempt.release(assembled)?, notify))
     })?;

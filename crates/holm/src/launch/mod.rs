@@ -5,7 +5,9 @@
 //!   unshare the mount namespace
 //!   clone ────────────────────────────────▶ in new user, pid, uts, ipc namespaces and its cgroup
 //! write init's pid and its id maps        enter the v1 cgroups, unshare cgroup and time namespaces
-//!   mount root, /dev, /run; inject files    unshare the network namespace, loopback up
+//!   in the host's mount namespace:          unshare the network namespace, loopback up
+//!     mount the base's image, if need be
+//!   mount root, /dev, /run; inject files
 //!   mount /proc and its masked paths
 //!                               ◀─ Ready ──
 //!   set the guest's clocks                  host name, seccomp

@@ -38,6 +38,19 @@ impl HostNamespaces {
         })
     }
 
+    /// Does `work` in the host's mount namespace, and returns to the one that this process is in.
+    pub fn in_mounts<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        let fail = |error| Error::step("open", "the launcher's mount namespace", error);
+        let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|errno| fail(errno.into()))?;
+        let own = process::namespace(own.as_fd(), Namespace::Mount).map_err(fail)?;
+        let (host, kind) = &self.saved[0];
+        let enter = |namespace: &OwnedFd| move_into_link_name_space(namespace.as_fd(), Some(*kind));
+        enter(host).map_err(|errno| Error::step("enter", "the host's mounts", errno))?;
+        let result = work();
+        enter(&own).map_err(|errno| Error::Stranded(errno.into()))?;
+        Ok(result)
+    }
+
     /// Returns to them. The root and the working directory are the host's again.
     pub fn restore(self) -> Result<()> {
         for (fd, kind) in &self.saved {

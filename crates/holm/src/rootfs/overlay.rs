@@ -7,7 +7,6 @@ use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MoveMountFlags, move_mount};
 
 use super::fsmount::set_flags;
-use super::shared_image::clone_of;
 use super::table::ROOT_FLAGS;
 use super::{Error, Filesystem, LoopDevice, Result, clone_tree, mount_image, mount_tmpfs};
 
@@ -23,8 +22,8 @@ pub const WORK: &str = "work";
 pub struct Layers<'a> {
     /// The base's metadata image (EROFS in the composefs layout).
     pub image: &'a Path,
-    /// Where that is mounted for all guests of the base, if it is.
-    pub shared: Option<&'a Path>,
+    /// A detached copy of its mount that all guests of the base share, if there is one.
+    pub shared: Option<BorrowedFd<'a>>,
     /// The guest's own metadata image, if it was unified, and the base's below it.
     pub unified: Option<&'a Path>,
     /// The directory of objects: the overlay's data-only lower layer.
@@ -72,9 +71,8 @@ pub fn mount_root(
     if let Upper::Plain(disk) = layers.upper {
         return mount_plain(stage, &disk.join(PLAIN), user_namespace);
     }
-    let shared = layers.shared.map(|shared| clone_of(shared, user_namespace)).transpose()?;
-    match shared.flatten() {
-        Some(image) => attach(image, &stage.join("image"))?,
+    match layers.shared {
+        Some(copy) => attach(idmapped(copy, layers.image, user_namespace)?, &stage.join("image"))?,
         None => attach_image(layers.image, &stage.join("image"), user_namespace)?,
     }
     let unified = stage.join("unified");
@@ -135,11 +133,11 @@ fn attach_image(image: &Path, on: &Path, user_namespace: Option<BorrowedFd<'_>>)
     attach(idmapped(mount_image(image, MountAttrFlags::empty())?, image, user_namespace)?, on)
 }
 
-fn idmapped(
-    mounted: OwnedFd,
+fn idmapped<M: AsFd>(
+    mounted: M,
     image: &Path,
     user_namespace: Option<BorrowedFd<'_>>,
-) -> Result<OwnedFd> {
+) -> Result<M> {
     if let Some(user_namespace) = user_namespace {
         mount::make_idmapped(mounted.as_fd(), user_namespace)
             .map_err(|error| Error::io("make an idmapped mount of", image, error))?;
@@ -177,7 +175,7 @@ fn refuse_read_only(root: &OwnedFd, upper: Upper<'_>) -> Result<()> {
     Err(Error::ReadOnly { disk: disk.to_owned() })
 }
 
-fn attach(mount: OwnedFd, on: &Path) -> Result<()> {
+fn attach(mount: impl AsFd, on: &Path) -> Result<()> {
     move_mount(mount, "", CWD, on, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
         .map_err(|errno| Error::io("mount on", on, errno))
 }

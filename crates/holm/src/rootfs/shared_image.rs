@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FlockOperation, OFlags, flock, fstatfs};
+use rustix::fs::{CWD, FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MoveMountFlags, UnmountFlags, move_mount, unmount};
 
@@ -43,22 +43,18 @@ const RESTRICTED: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
 #[derive(Debug)]
 pub struct SharedImage {
     lock: File,
+    images: PathBuf,
     key: String,
-    mount: PathBuf,
 }
 
 impl SharedImage {
-    /// Mounts an image in `images`, in the host's mount namespace, unless it is mounted there.
-    pub(crate) fn mount(images: &Path, image: &Path, waiting: Waiting<'_>) -> Result<Self> {
+    /// Keeps the image mounted, once it is.
+    pub(crate) fn of(images: &Path, image: &Path, waiting: Waiting<'_>) -> Result<Self> {
         let found = fs::metadata(image).map_err(|error| Error::io("look at", image, error))?;
-        let this = Self::hold(images, &format!("{}-{}", found.dev(), found.ino()), waiting)?;
-        if !this.is_mounted()? {
-            this.mount_once(images, image, waiting)?;
-        }
-        Ok(this)
+        Self::hold(images, &format!("{}-{}", found.dev(), found.ino()), waiting)
     }
 
-    /// Keeps the image with this key mounted, if it is.
+    /// Keeps the image with this key mounted, once it is.
     pub(crate) fn hold(images: &Path, key: &str, waiting: Waiting<'_>) -> Result<Self> {
         let path = images.join(format!("{key}{LOCK}"));
         let fail = |error| Error::io("lock", &path, error);
@@ -67,7 +63,7 @@ impl SharedImage {
             process::lock(&lock, FlockOperation::LockShared, waiting).map_err(fail)?;
             // Whoever removed what was not in use while this waited has removed the file.
             if lock.metadata().map_err(fail)?.nlink() > 0 {
-                return Ok(Self { lock, key: key.to_owned(), mount: images.join(key) });
+                return Ok(Self { lock, images: images.to_owned(), key: key.to_owned() });
             }
         }
     }
@@ -77,9 +73,13 @@ impl SharedImage {
         &self.key
     }
 
-    /// Where it is mounted.
-    pub fn path(&self) -> &Path {
-        &self.mount
+    /// A detached copy of the image's mount, which is made unless it is there. The calling process
+    /// is in the host's mount namespace.
+    pub(crate) fn copy_mount(&self, image: &Path, waiting: Waiting<'_>) -> Result<OwnedFd> {
+        if !self.is_mounted()? {
+            self.mount_once(image, waiting)?;
+        }
+        clone_tree(&self.at(), None)
     }
 
     /// The lock, for a process that keeps it longer.
@@ -87,24 +87,30 @@ impl SharedImage {
         self.lock.as_fd()
     }
 
+    fn at(&self) -> PathBuf {
+        self.images.join(&self.key)
+    }
+
     fn is_mounted(&self) -> Result<bool> {
-        let found = unless_gone(rustix::fs::statfs(&self.mount).map_err(io::Error::from));
-        let found = found.map_err(|error| Error::io("look at", &self.mount, error))?;
-        Ok(found.is_some_and(|found| is_erofs(&found)))
+        let at = self.at();
+        let found = unless_gone(rustix::fs::statfs(&at).map_err(io::Error::from))
+            .map_err(|error| Error::io("look at", at, error))?;
+        Ok(found.is_some_and(|found| u64::try_from(found.f_type) == Ok(EROFS)))
     }
 
     /// Two starts at once must not make two superblocks.
-    fn mount_once(&self, images: &Path, image: &Path, waiting: Waiting<'_>) -> Result<()> {
-        let fail = |error| Error::io("mount on", &self.mount, error);
-        let all = File::open(images).map_err(fail)?;
+    fn mount_once(&self, image: &Path, waiting: Waiting<'_>) -> Result<()> {
+        let at = self.at();
+        let fail = |error| Error::io("mount on", &at, error);
+        let all = File::open(&self.images).map_err(fail)?;
         process::lock(&all, FlockOperation::LockExclusive, waiting).map_err(fail)?;
         if self.is_mounted()? {
             return Ok(());
         }
-        make_directories(&self.mount, 0o700).map_err(fail)?;
+        make_directories(&at, 0o700).map_err(fail)?;
         let empty = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         let mounted = mount_image(image, RESTRICTED)?;
-        move_mount(mounted, "", CWD, &self.mount, empty).map_err(|errno| fail(errno.into()))
+        move_mount(mounted, "", CWD, &at, empty).map_err(|errno| fail(errno.into()))
     }
 }
 
@@ -119,26 +125,6 @@ fn open_lock(images: &Path, path: &Path) -> io::Result<File> {
         }
         other => other,
     }
-}
-
-/// A clone of a shared image's mount; `None` if none is mounted at `path`.
-pub(super) fn clone_of(
-    path: &Path,
-    user_namespace: Option<BorrowedFd<'_>>,
-) -> Result<Option<OwnedFd>> {
-    let clone = match clone_tree(path, user_namespace) {
-        Ok(clone) => clone,
-        Err(Error::Failed(failed)) if failed.source.kind() == io::ErrorKind::NotFound => {
-            return Ok(None);
-        }
-        Err(error) => return Err(error),
-    };
-    let found = fstatfs(&clone).map_err(|errno| Error::io("look at", path, errno))?;
-    Ok(is_erofs(&found).then_some(clone))
-}
-
-fn is_erofs(found: &rustix::fs::StatFs) -> bool {
-    u64::try_from(found.f_type) == Ok(EROFS)
 }
 
 /// Unmounts the image with this key, unless a guest uses it.

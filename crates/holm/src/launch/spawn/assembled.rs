@@ -40,7 +40,7 @@ pub fn spawn(spec: &Spec<'_>) -> Result<Assembled> {
     chdir("/").map_err(|errno| Error::step("change to", "/", errno))?;
     process::unshare_mounts()?;
     step::done("mount-namespace");
-    let result = clone_and_assemble(spec, to_init, to_launcher, &program);
+    let result = clone_and_assemble(spec, &host, to_init, to_launcher, &program);
     host.restore()?;
     step::done("return");
     let (pidfd, to_init) = result?;
@@ -75,6 +75,7 @@ impl Drop for Assembled {
 
 fn clone_and_assemble(
     spec: &Spec<'_>,
+    host: &HostNamespaces,
     to_init: ParentEnd,
     to_launcher: ChildEnd,
     program: &Program,
@@ -105,18 +106,32 @@ fn clone_and_assemble(
     let limited = rlimits::set(Some(pid), spec.rlimits);
     drop((to_launcher, guest_root));
     step::done("clone");
-    match limited.map_err(Error::from).and_then(|()| assemble(spec, &to_init, pid, pidfd.as_fd())) {
+    let assembled = limited
+        .map_err(Error::from)
+        .and_then(|()| assemble(spec, host, &to_init, pid, pidfd.as_fd()));
+    match assembled {
         Ok(()) => Ok((pidfd, to_init)),
         Err(error) => Err(to_init.abandon(&pidfd, error)),
     }
 }
 
 /// Assembles everything around init, which waits for its release.
-fn assemble(spec: &Spec<'_>, to_init: &ParentEnd, pid: i32, init: BorrowedFd<'_>) -> Result<()> {
-    let assembly = &spec.assembly;
+fn assemble(
+    spec: &Spec<'_>,
+    host: &HostNamespaces,
+    to_init: &ParentEnd,
+    pid: i32,
+    init: BorrowedFd<'_>,
+) -> Result<()> {
+    let mut assembly = spec.assembly;
     (spec.record)(pid).map_err(Error::Record)?;
     process::write_id_maps(pid, assembly.ids)?;
     step::done("id-maps");
+    // Not before the clone: init makes its namespaces meanwhile.
+    let image = spec.image.map(|mount| host.in_mounts(mount)).transpose()?.transpose()?;
+    assembly.sources.layers.shared = image.as_ref().map(AsFd::as_fd);
+    let assembly = &assembly;
+    step::done("image");
     let namespaces = namespaces_of(init)?;
     let guest_root = GuestRoot::assume(assembly.ids.base)?;
     let mounts = mount_host_side(assembly, &namespaces)?;

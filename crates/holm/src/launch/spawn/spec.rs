@@ -6,6 +6,7 @@ use crate::cgroup::GuestCgroup;
 use crate::config::Rlimit;
 use crate::launch::Assembly;
 use crate::process::HeldConsole;
+use crate::rootfs;
 
 /// Everything that a launch needs.
 pub struct Spec<'a> {
@@ -22,6 +23,9 @@ pub struct Spec<'a> {
     /// Writes init's process id into the run record before init is released, so that the record
     /// names it even if the launcher is killed.
     pub record: &'a dyn Fn(i32) -> Result<(), String>,
+    /// Mounts the base's image for all its guests, in the host's mount namespace, and returns a
+    /// detached copy of the mount; `None` where the root has no use for it.
+    pub image: Option<&'a dyn Fn() -> rootfs::Result<OwnedFd>>,
     /// A terminal that is held for its console.
     pub held: Option<&'a HeldConsole>,
 }
