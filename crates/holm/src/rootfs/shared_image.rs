@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FlockOperation, OFlags, flock};
+use rustix::fs::{CWD, FlockOperation, OFlags, flock, fstatfs};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MoveMountFlags, UnmountFlags, move_mount, unmount};
 
@@ -76,10 +76,10 @@ impl SharedImage {
     /// A detached copy of the image's mount, which is made unless it is there. The calling process
     /// is in the host's mount namespace.
     pub(crate) fn copy_mount(&self, image: &Path, waiting: Waiting<'_>) -> Result<OwnedFd> {
-        if !self.is_mounted()? {
-            self.mount_once(image, waiting)?;
+        match self.copy()? {
+            Some(copy) => Ok(copy),
+            None => self.mount_once(image, waiting),
         }
-        clone_tree(&self.at(), None)
     }
 
     /// The lock, for a process that keeps it longer.
@@ -91,26 +91,33 @@ impl SharedImage {
         self.images.join(&self.key)
     }
 
-    fn is_mounted(&self) -> Result<bool> {
+    /// A copy of the mount; `None` if there is only the directory, or not even that.
+    fn copy(&self) -> Result<Option<OwnedFd>> {
         let at = self.at();
-        let found = unless_gone(rustix::fs::statfs(&at).map_err(io::Error::from))
-            .map_err(|error| Error::io("look at", at, error))?;
-        Ok(found.is_some_and(|found| u64::try_from(found.f_type) == Ok(EROFS)))
+        let copy = match clone_tree(&at, None) {
+            Err(Error::Failed(failed)) if failed.source.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            other => other?,
+        };
+        let found = fstatfs(&copy).map_err(|errno| Error::io("look at", at, errno))?;
+        Ok((u64::try_from(found.f_type) == Ok(EROFS)).then_some(copy))
     }
 
     /// Two starts at once must not make two superblocks.
-    fn mount_once(&self, image: &Path, waiting: Waiting<'_>) -> Result<()> {
+    fn mount_once(&self, image: &Path, waiting: Waiting<'_>) -> Result<OwnedFd> {
         let at = self.at();
         let fail = |error| Error::io("mount on", &at, error);
         let all = File::open(&self.images).map_err(fail)?;
         process::lock(&all, FlockOperation::LockExclusive, waiting).map_err(fail)?;
-        if self.is_mounted()? {
-            return Ok(());
+        if let Some(copy) = self.copy()? {
+            return Ok(copy);
         }
         make_directories(&at, 0o700).map_err(fail)?;
         let empty = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         let mounted = mount_image(image, RESTRICTED)?;
-        move_mount(mounted, "", CWD, &at, empty).map_err(|errno| fail(errno.into()))
+        move_mount(mounted, "", CWD, &at, empty).map_err(|errno| fail(errno.into()))?;
+        self.copy()?.ok_or_else(|| fail(Errno::NOENT.into()))
     }
 }
 
@@ -160,9 +167,11 @@ fn lock_unused(images: &Path, key: &str) -> io::Result<Option<File>> {
     let lock = unless_gone(File::open(images.join(format!("{key}{LOCK}"))))?;
     let Some(lock) = lock else { return Ok(None) };
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        other => other.map(|()| Some(lock)).map_err(io::Error::from),
+        Err(Errno::WOULDBLOCK) => return Ok(None),
+        other => other?,
     }
+    // Another command has removed it since it was opened: a guest may use a new one.
+    Ok((lock.metadata()?.nlink() > 0).then_some(lock))
 }
 
 fn unmount_at(mount: &Path) -> io::Result<()> {

@@ -97,7 +97,6 @@ pub fn clean_up_with(
     // unknown.
     let oom_kills = run.cgroup.oom_kills().ok();
     end_processes_and_network(&run)?;
-    let_go_of_image(guest, &run.record)?;
     if run.record.init_pid != 0 {
         let last = guest.last_run()?.unwrap_or_default();
         let already_recorded = last.run != 0 && last.run == run.record.init_inode;
@@ -111,14 +110,15 @@ pub fn clean_up_with(
         step::done("cleanup-recorded");
         guest.remove_end_note();
     }
-    remove_cgroup(run.cgroup)
+    remove_cgroup(run.cgroup)?;
+    let_go_of_image(guest, &run.record)
 }
 
 /// Cleans up after an ephemeral guest, for which nothing is recorded.
 pub fn clean_up_ephemeral(guest: &Guest<'_>, run: RunningGuest) -> Result<()> {
     end_processes_and_network(&run)?;
-    let_go_of_image(guest, &run.record)?;
     remove_cgroup(run.cgroup)?;
+    let_go_of_image(guest, &run.record)?;
     guest.pool().release_ids(guest.name(), run.record.ids, None);
     Ok(())
 }
@@ -142,6 +142,8 @@ fn end_processes_and_network(run: &RunningGuest) -> Result<()> {
     Ok(())
 }
 
+/// After the cgroup: its removal waits for an init that was just killed, which may have inherited the
+/// image's lock.
 fn let_go_of_image(guest: &Guest<'_>, record: &RunRecord) -> Result<()> {
     if let Some(key) = &record.image {
         rootfs::unmount_unused(&guest.pool().images_dir(), key).map_err(launch::Error::from)?;
