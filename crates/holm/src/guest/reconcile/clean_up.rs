@@ -142,8 +142,8 @@ fn end_processes_and_network(run: &RunningGuest) -> Result<()> {
     Ok(())
 }
 
-/// After the cgroup: its removal waits for an init that was just killed, which may have inherited the
-/// image's lock.
+/// After the cgroup: its removal waits for an init that was just killed, which may have inherited
+/// the image's lock.
 fn let_go_of_image(guest: &Guest<'_>, record: &RunRecord) -> Result<()> {
     if let Some(key) = &record.image {
         rootfs::unmount_unused(&guest.pool().images_dir(), key).map_err(launch::Error::from)?;
