@@ -38,7 +38,8 @@ impl HostNamespaces {
         })
     }
 
-    /// Does `work` in the host's mount namespace, and returns to the one that this process is in.
+    /// Does `work` in the host's mount namespace, and returns to the one that this process is in,
+    /// whose root is its root and working directory then.
     pub fn in_mounts<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         let fail = |error| Error::step("open", "the launcher's mount namespace", error);
         let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|errno| fail(errno.into()))?;
