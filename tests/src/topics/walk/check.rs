@@ -76,7 +76,7 @@ fn names(message: &str, errno: &str) -> bool {
             "Out of memory",
             "Cannot allocate memory",
             "memory is short",
-            "start a thread for an import: Resource temporarily unavailable",
+            "cannot start a thread: Resource temporarily unavailable",
         ],
         "EIO" => &["I/O error", "Input/output error"],
         "ENOSPC" => &["No space left on device"],
