@@ -154,6 +154,14 @@ static const struct operation operations[] = {
   {"write 64 KiB", write_16, 1},
 };
 
+/* Reads the big file anew, in the same way each time: the size of its folios in the page cache
+ * depends on how it was first read, and a mapping of small ones costs twice as much. */
+static void reread(void) {
+  if (posix_fadvise(base_file, 0, 0, POSIX_FADV_DONTNEED) != 0) fail("posix_fadvise");
+  read_page(0);
+  read_big(0);
+}
+
 /* Runs it an even number of times, so that what it renames is where it was. */
 static double cost(void (*run)(int)) {
   int count = 2;
@@ -215,6 +223,7 @@ int main(int argc, char **argv) {
   check(chdir(argv[1]), argv[1]);
   for (int i = 0; i < FILES; i++) snprintf(names[i], sizeof names[i], "base/%d", i);
   base_file = opened("base/big", O_RDONLY);
+  reread();
   if (!read_only) {
     if (mkdir("work", 0755) < 0 && errno != EEXIST) fail("work");
     own = opened("work/own", O_RDWR | O_CREAT);

@@ -3,6 +3,7 @@
 //! Measures Holm and comparable tools in turns, and writes the report.
 
 mod build;
+mod cost;
 mod cpu_time;
 mod free;
 mod machine;

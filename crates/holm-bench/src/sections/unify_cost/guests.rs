@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::tools::{Cost, timed};
 use crate::build::Holm;
+use crate::cost::{Cost, timed};
 use crate::rounds::Case;
 use crate::stage::Stage;
 
@@ -20,13 +20,6 @@ const MAKE_UPGRADE: &str = "\
 set -e; rm -rf \"$2/half\"; mkdir -p \"$2/half\"; cd \"$1\"; cp -a --parents $3 \"$2/half\"; cd \"$2/half\"; \
 find . -type f -links +1 -delete; find . -type f -exec sh -c 'for file; do echo upgraded >>\"$file\"; done' sh {} +; \
 tar -cf ../upgrade.half .; cd ..; mv upgrade.half upgrade.tar; rm -rf half";
-
-/// How much is in the private layers.
-#[derive(Default)]
-pub struct Tree {
-    pub files: f64,
-    pub bytes: f64,
-}
 
 /// Makes the base and the archive of the upgrade.
 pub fn make(stage: &Stage) -> Result<(), String> {
@@ -69,17 +62,6 @@ impl<'a> Guests<'a> {
     pub fn upper_directories(&self) -> Vec<String> {
         let upper = |name| self.holm.root.join("guests").join(name).join("disk/upper");
         self.names.iter().map(|name| upper(name).to_string_lossy().into_owned()).collect()
-    }
-
-    pub fn tree(&self) -> Result<Tree, String> {
-        let directories = self.upper_directories();
-        let mut find = vec!["find".to_owned()];
-        find.extend(directories);
-        find.extend(["-type", "f", "-printf", "%s\\n"].map(str::to_owned));
-        let sizes = Case::new("find", find).output()?;
-        let sizes: Vec<f64> = sizes.lines().filter_map(|size| size.parse().ok()).collect();
-        #[expect(clippy::cast_precision_loss, reason = "some hundred thousand files")]
-        Ok(Tree { files: sizes.len() as f64, bytes: sizes.iter().sum() })
     }
 
     pub fn unify(&self) -> Result<Cost, String> {

@@ -3,11 +3,11 @@
 mod guests;
 mod tools;
 
-use crate::meminfo::drop_caches;
+use crate::cost::{Cost, MIB, Tree, prepare_caches};
 use crate::stage::Stage;
 use crate::stats::Summary;
 use guests::Guests;
-use tools::{Cost, TOOLS, Tool};
+use tools::{TOOLS, Tool};
 
 /// A round makes the tree twice for each program, which takes minutes.
 const ROUNDS: usize = 3;
@@ -15,7 +15,7 @@ const ROUNDS: usize = 3;
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     guests::make(stage)?;
     let rounds = n.min(ROUNDS);
-    let mut tree = guests::Tree::default();
+    let mut tree = Tree::default();
     let mut text = String::new();
     for cold in [true, false] {
         let mut holm = Vec::new();
@@ -23,7 +23,7 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
             TOOLS.iter().map(|_| Ok(Vec::new())).collect();
         for _ in 0..rounds {
             let guests = Guests::upgraded(stage)?;
-            tree = guests.tree()?;
+            tree = Tree::of(&guests.upper_directories())?;
             for (tool, costs) in TOOLS.iter().zip(&mut others) {
                 let Ok(so_far) = costs else { continue };
                 match with_tool(stage, tool, &guests, cold) {
@@ -31,7 +31,7 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
                     Err(why) => *costs = Err(why),
                 }
             }
-            prepare(cold, &guests.upper_directories())?;
+            prepare_caches(cold, &guests.upper_directories())?;
             holm.push(guests.unify()?);
         }
         text += &format!(
@@ -44,7 +44,7 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
             text += &row(tool.name, costs, &tree);
         }
     }
-    let guests::Tree { files, bytes } = tree;
+    let Tree { files, bytes } = tree;
     Ok(format!(
         "{} guests of a Debian with the same packages upgraded in each, and files of its own: {files:.0} \
          files of\n{:.0} MiB in their private layers. The others have a copy of these, all on \
@@ -58,29 +58,13 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     ))
 }
 
-const MIB: f64 = (1 << 20) as f64;
-
 /// A run of one of the others, on a fresh copy of the guests' files.
 fn with_tool(stage: &Stage, tool: &Tool, guests: &Guests, cold: bool) -> Result<Cost, String> {
     let copy = tools::Copy::new(stage, &guests.upper_directories())?;
-    prepare(cold, std::slice::from_ref(&copy.tree))?;
+    prepare_caches(cold, std::slice::from_ref(&copy.tree))?;
     let cost = copy.deduplicate(tool)?;
     eprintln!("holm-bench: {}: {} s", tool.name, cost.seconds);
     Ok(cost)
-}
-
-/// Empties the caches, or fills them with what is below the directories.
-fn prepare(cold: bool, directories: &[String]) -> Result<(), String> {
-    drop_caches()?;
-    if cold {
-        return Ok(());
-    }
-    let read_all = ["find", "-type", "f", "-exec", "cat", "{}", "+"];
-    let (find, rest) = read_all.split_at(1);
-    let mut command = std::process::Command::new(find[0]);
-    command.args(directories).args(rest).stdout(std::process::Stdio::null());
-    let status = command.status().map_err(|e| format!("find: {e}"))?;
-    if status.success() { Ok(()) } else { Err(format!("find: {status}")) }
 }
 
 fn head() -> String {
@@ -90,7 +74,7 @@ fn head() -> String {
     )
 }
 
-fn row(name: &str, costs: &Result<Vec<Cost>, String>, tree: &guests::Tree) -> String {
+fn row(name: &str, costs: &Result<Vec<Cost>, String>, tree: &Tree) -> String {
     let costs = match costs {
         Ok(costs) => costs,
         Err(why) => return format!("| {name} | not measured: {} |\n", crate::rounds::cell(why)),
