@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 pub const USAGE: &str = "\
 usage: holm-tests [--lane host|vm] [--holm FILE] [--faulty FILE] [--import FILE] [--scratch DIR] [--fixtures DIR] [--prepare]
-                  [--slow] [--repeat N] [FILTER] [the options of every Rust test program]
+                  [--slow] [--leave-out TEXT] [--repeat N] [FILTER] [the options of every Rust test program]
   --lane      where this runs: host (default), or vm, which is slow and has only what it was given
   --holm      the holm command to test (target/x86_64-unknown-linux-musl/release/holm)
   --faulty    the same built with --features fault-injection, for tests that need faults (holm beside this program)
@@ -14,6 +14,7 @@ usage: holm-tests [--lane host|vm] [--holm FILE] [--faulty FILE] [--import FILE]
   --fixtures  the Holm root with the shared bases (SCRATCH/fixtures)
   --prepare   only make the shared bases that the vm lane needs
   --slow      run also what takes minutes in this lane
+  --leave-out skip tests with TEXT in their names, and count them; may be given several times
   --repeat    run each test N times";
 
 /// Where the tests run.
@@ -35,6 +36,7 @@ pub struct Options {
     pub fixtures: PathBuf,
     pub prepare: bool,
     pub slow: bool,
+    pub leave_out: Vec<String>,
     pub repeat: usize,
 }
 
@@ -50,6 +52,7 @@ impl Options {
         let mut fixtures = None;
         let mut prepare = false;
         let mut slow = false;
+        let mut leave_out = Vec::new();
         let mut repeat = 1;
         let mut rest = Vec::new();
         let mut args = args.into_iter();
@@ -70,6 +73,7 @@ impl Options {
                 "--fixtures" => fixtures = Some(PathBuf::from(value()?)),
                 "--prepare" => prepare = true,
                 "--slow" => slow = true,
+                "--leave-out" => leave_out.push(value()?),
                 "--repeat" => {
                     let count = value()?;
                     repeat = count.parse().map_err(|_| format!("--repeat {count}: a number"))?;
@@ -88,6 +92,7 @@ impl Options {
             scratch,
             prepare,
             slow,
+            leave_out,
             repeat,
         };
         for program in [&options.holm, &options.faulty] {

@@ -93,6 +93,9 @@ impl Test {
         if !rustix::process::geteuid().is_root() {
             return Some("needs root".to_owned());
         }
+        if options.leave_out.iter().any(|part| self.name.contains(part)) {
+            return Some("another lane shows it (--leave-out)".to_owned());
+        }
         self.left_out(options.lane, options.slow)
     }
 

@@ -92,15 +92,17 @@ fn copy(stage: &Stage, source: &str) -> Result<Cost, String> {
 }
 
 /// A Holm root with no other bases, so that its store has nothing of what is imported.
-struct Imports {
+struct Imports<'a> {
     holm: Holm,
+    stage: &'a Stage,
 }
 
-impl Imports {
-    fn new(stage: &Stage) -> Result<Self, String> {
+impl<'a> Imports<'a> {
+    fn new(stage: &'a Stage) -> Result<Self, String> {
         let Holm { program, import, .. } = &stage.holms[0];
         let root = stage.dir.join("imports");
-        let imports = Self { holm: Holm::new(Path::new(program), import, root, Build::Now)? };
+        let holm = Holm::new(Path::new(program), import, root, Build::Now)?;
+        let imports = Self { holm, stage };
         imports.clear()?;
         Ok(imports)
     }
@@ -108,10 +110,14 @@ impl Imports {
     fn import(&self, name: &str, source: &str) -> Result<Cost, String> {
         let import = format!("HOLM_IMPORT={}", self.holm.import.display());
         let command = self.holm.argv(&["base", "import", name, source]);
-        timed(&[["env".to_owned(), import].to_vec(), command].concat(), &self.holm.root)
+        timed(&[["env".to_owned(), import].to_vec(), command].concat(), &self.stage.dir)
     }
 
+    /// Removes what was imported; the first import makes the root.
     fn clear(&self) -> Result<(), String> {
+        if !self.holm.root.exists() {
+            return Ok(());
+        }
         for name in ["first", "next", "again"] {
             let _ = self.holm.run(&["base", "rm", name]);
         }
@@ -119,7 +125,7 @@ impl Imports {
     }
 }
 
-impl Drop for Imports {
+impl Drop for Imports<'_> {
     fn drop(&mut self) {
         let _ = self.clear();
     }

@@ -10,6 +10,7 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(mounted_once_while_a_guest_runs).bases(&["busybox"]),
     test!(what_killed_processes_leave_is_unmounted).bases(&["busybox"]),
+    test!(a_plain_root_needs_none).bases(&["busybox"]),
 ];
 
 /// The mounts of images that the root of this test has in the host's mount namespace.
@@ -70,4 +71,16 @@ fn what_killed_processes_leave_is_unmounted(sandbox: &mut Sandbox) {
         mounted(sandbox).is_empty().then_some(())
     });
     sandbox.holm(&["rm", "box"]).ok();
+}
+
+/// Not at its first start either, at which the base is copied.
+fn a_plain_root_needs_none(sandbox: &mut Sandbox) {
+    launch_idle(sandbox, "box", &["--set", "disk.kind=plain"]);
+    assert_eq!(mounted(sandbox), Vec::<String>::new());
+    sandbox.holm(&["restart", "box"]).ok();
+    assert_eq!(mounted(sandbox), Vec::<String>::new());
+    launch_idle(sandbox, "other", &[]);
+    assert_eq!(mounted(sandbox).len(), 1);
+    sandbox.holm(&["rm", "--force", "box", "other"]).ok();
+    nothing_is_mounted(sandbox);
 }
