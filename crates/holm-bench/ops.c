@@ -1,10 +1,11 @@
-/* What operations on files cost: for each a line with its name, a tab, and the nanoseconds of CPU
- * time of one of them. CPU time, so that other programs do not count.
+/* What operations on files, or on processes and memory, cost: for each a line with its name, a tab, and
+ * the nanoseconds of CPU time of one of them. CPU time, so that other programs do not count.
  *
  * usage: ops [--filter] [--read-only] DIRECTORY
+ *        ops [--filter] --processes
  *        ops --write FILE | --copy-and-write FILE NEW | --clone-and-write FILE NEW
  *
- * The second form prints the milliseconds until a file, or a copy of it, was written to once.
+ * The last form prints the milliseconds until a file, or a copy of it, was written to once.
  *
  * DIRECTORY has the files of the base: base/0 to base/99 of 4 KiB each, and base/big of 1 MiB.
  * Files that are made and changed are in DIRECTORY/work, which is made. All paths are relative to
@@ -22,15 +23,19 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { FILES = 100, BIG = 1 << 20, PAGE = 4096, SPAN_NS = 20 * 1000 * 1000 };
+enum { FILES = 100, BIG = 1 << 20, PAGE = 4096, TOUCHED = 1024 * PAGE, SPAN_NS = 20 * 1000 * 1000 };
 
 static char buffer[BIG];
 static int own, base_file;
 static char names[FILES][16];
+static const char *program;
 
 static void fail(const char *what) {
   fprintf(stderr, "%s: %s\n", what, strerror(errno));
@@ -130,6 +135,44 @@ static void make_directory(int i) {
 static void write_page(int i) { (void)i; check(pwrite(own, buffer, PAGE, 0), "pwrite"); }
 static void write_16(int i) { (void)i; check(pwrite(own, buffer, 16 * PAGE, 0), "pwrite"); }
 
+static void get_pid(int i) { (void)i; syscall(SYS_getpid); }
+
+static void wait_for(pid_t child) {
+  int status;
+  check(waitpid(child, &status, 0), "waitpid");
+  if (status != 0) exit(1);
+}
+
+static void fork_wait(int i) {
+  (void)i;
+  pid_t child = fork();
+  check(child, "fork");
+  if (child == 0) _exit(0);
+  wait_for(child);
+}
+
+static void fork_exec_wait(int i) {
+  (void)i;
+  pid_t child = fork();
+  check(child, "fork");
+  if (child == 0) {
+    execl(program, program, "--exit", NULL);
+    _exit(1);
+  }
+  wait_for(child);
+}
+
+static void touch_memory(int i) {
+  (void)i;
+  volatile char *at =
+    mmap(NULL, TOUCHED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) fail("mmap");
+  /* Or a fault gives 2 MiB, when the machine has them. */
+  madvise((void *)at, TOUCHED, MADV_NOHUGEPAGE);
+  for (int page = 0; page < TOUCHED; page += PAGE) at[page] = 1;
+  munmap((void *)at, TOUCHED);
+}
+
 struct operation {
   const char *name;
   void (*run)(int);
@@ -154,6 +197,13 @@ static const struct operation operations[] = {
   {"write 64 KiB", write_16, 1},
 };
 
+static const struct operation processes[] = {
+  {"getpid", get_pid, 0},
+  {"fork, exit, wait", fork_wait, 0},
+  {"fork, exec, exit, wait", fork_exec_wait, 0},
+  {"1024 page faults", touch_memory, 0},
+};
+
 /* Reads the big file anew, in the same way each time: the size of its folios in the page cache
  * depends on how it was first read, and a mapping of small ones costs twice as much. */
 static void reread(void) {
@@ -162,13 +212,22 @@ static void reread(void) {
   read_big(0);
 }
 
+/* Of this process, and of its children that were waited for. */
+static double cpu_time(void) {
+  struct rusage children;
+  check(getrusage(RUSAGE_CHILDREN, &children), "getrusage");
+  struct timeval user = children.ru_utime, kernel = children.ru_stime;
+  double micro = (user.tv_sec + kernel.tv_sec) * 1e6 + user.tv_usec + kernel.tv_usec;
+  return now(CLOCK_PROCESS_CPUTIME_ID) + micro * 1e3;
+}
+
 /* Runs it an even number of times, so that what it renames is where it was. */
 static double cost(void (*run)(int)) {
   int count = 2;
   for (;;) {
-    double begin = now(CLOCK_PROCESS_CPUTIME_ID);
+    double begin = cpu_time();
     for (int i = 0; i < count; i++) run(i);
-    double took = now(CLOCK_PROCESS_CPUTIME_ID) - begin;
+    double took = cpu_time() - begin;
     if (took >= SPAN_NS) return took / count;
     count *= 2;
   }
@@ -191,6 +250,7 @@ static void copy(int from, int to) {
 
 /* Wall time: a copy waits for the disk too. */
 static int first_write(const char *how, const char *file, const char *new) {
+  memset(buffer, 'x', sizeof buffer);
   double begin = now(CLOCK_MONOTONIC);
   int fd;
   if (!strcmp(how, "--write")) {
@@ -207,20 +267,14 @@ static int first_write(const char *how, const char *file, const char *new) {
   return 0;
 }
 
-int main(int argc, char **argv) {
-  int read_only = 0;
+static void measure(const struct operation *operations, size_t count, int read_only) {
+  for (const struct operation *it = operations; it < operations + count; it++)
+    if (!(it->writes && read_only)) printf("%s\t%.1f\n", it->name, cost(it->run));
+}
+
+static void measure_files(const char *directory, int read_only) {
   memset(buffer, 'x', sizeof buffer);
-  if (argc > 2 && strstr(argv[1], "write")) return first_write(argv[1], argv[2], argv[argc - 1]);
-  for (; argc > 2; argc--, argv++) {
-    if (!strcmp(argv[1], "--filter")) install_filter();
-    else if (!strcmp(argv[1], "--read-only")) read_only = 1;
-    else break;
-  }
-  if (argc != 2) {
-    fprintf(stderr, "usage: ops [--filter] [--read-only] DIRECTORY | --write FILE...\n");
-    return 2;
-  }
-  check(chdir(argv[1]), argv[1]);
+  check(chdir(directory), directory);
   for (int i = 0; i < FILES; i++) snprintf(names[i], sizeof names[i], "base/%d", i);
   base_file = opened("base/big", O_RDONLY);
   reread();
@@ -230,9 +284,24 @@ int main(int argc, char **argv) {
     check(pwrite(own, buffer, BIG, 0), "work/own");
     close(opened("work/left", O_WRONLY | O_CREAT));
   }
-  for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
-    const struct operation *it = &operations[i];
-    if (!(it->writes && read_only)) printf("%s\t%.1f\n", it->name, cost(it->run));
+  measure(operations, sizeof operations / sizeof *operations, read_only);
+}
+
+int main(int argc, char **argv) {
+  int read_only = 0;
+  program = argv[0];
+  if (argc == 2 && !strcmp(argv[1], "--exit")) return 0;
+  if (argc > 2 && strstr(argv[1], "write")) return first_write(argv[1], argv[2], argv[argc - 1]);
+  for (; argc > 2; argc--, argv++) {
+    if (!strcmp(argv[1], "--filter")) install_filter();
+    else if (!strcmp(argv[1], "--read-only")) read_only = 1;
+    else break;
   }
+  if (argc != 2) {
+    fprintf(stderr, "usage: ops [--filter] DIRECTORY | --processes | --write FILE...\n");
+    return 2;
+  }
+  if (strcmp(argv[1], "--processes")) measure_files(argv[1], read_only);
+  else measure(processes, sizeof processes / sizeof *processes, 0);
   return 0;
 }

@@ -47,6 +47,28 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     ))
 }
 
+/// Where processes are measured: the kind of a root makes no difference to them.
+const OF_PROCESSES: [&str; 6] = [HOST, "host, again", "filter", "overlay", "LXC", "nspawn"];
+
+pub fn processes(stage: &Stage, n: usize) -> Result<String, String> {
+    tree::make(stage)?;
+    let places = Places::new(stage)?;
+    let its = |place: &&Place| OF_PROCESSES.contains(&place.name.as_str());
+    let places: Vec<&Place> = places.all.iter().filter(its).collect();
+    let columns = measure(names(places.iter().copied()), n, |index| {
+        let filter = places[index].filter.then_some("--filter");
+        let command: Vec<&str> =
+            [tree::OPS].into_iter().chain(filter).chain(["--processes"]).collect();
+        places[index].run(&command)
+    });
+    Ok(format!(
+        "CPU time, the children's included; the host's in nanoseconds, the others as ratios to the \
+         host's in the\nsame round (median, p10 to p90). The places are those of `bench roots`; \
+         `overlay` is a guest.\n\n{}",
+        matrix(&columns, HOST)
+    ))
+}
+
 fn names<'a>(places: impl IntoIterator<Item = &'a Place<'a>>) -> impl Iterator<Item = &'a str> {
     places.into_iter().map(|place| place.name.as_str())
 }
