@@ -78,9 +78,13 @@ fn launch_and_monitor(attempt: &Attempt<'_>, ready: &dyn Fn()) -> Result<Infalli
         let assembled = attempt.assemble(decision.console(), Some(&notify), own_pid(), filter)?;
         // Opened before init runs: if init ends at once, its interface is gone, but its end must
         // still be recorded.
-        let responder = responder(&decision.network)?;
-        let files =
-            MonitorFiles::open(&decision.guest, &attempt.cgroup, attempt.image(), responder)?;
+        let files = responder(&decision.network).and_then(|responder| {
+            MonitorFiles::open(&decision.guest, &attempt.cgroup, attempt.image(), responder)
+        });
+        let files = match files {
+            Ok(files) => files,
+            Err(error) => return Err(assembled.abandon(error)),
+        };
         step::done("socket");
         Ok((files, attempt.release(assembled)?, notify))
     })?;

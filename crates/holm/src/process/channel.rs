@@ -170,22 +170,31 @@ impl ParentEnd {
     }
 
     /// Ends, after `error`, a child that has not executed its program, and returns the reason.
-    ///
-    /// When the child has failed, so does whatever the parent does with it next. So the child's
-    /// reason comes first.
     pub fn abandon<E>(&self, child: &OwnedFd, error: E) -> E
     where
         E: std::error::Error + From<Error> + 'static,
     {
+        self.reason_of(child, &error).map_or(error, E::from)
+    }
+
+    /// Ends, after `error`, a child that has not executed its program, and returns its own reason
+    /// to end, if it had one.
+    ///
+    /// When the child has failed, so does whatever the parent does with it next. So the child's
+    /// reason comes first.
+    pub fn reason_of(
+        &self,
+        child: &OwnedFd,
+        error: &(dyn std::error::Error + 'static),
+    ) -> Option<Error> {
         // An ending process loses its namespaces a moment before its end of the channel is closed.
-        let gone = !self.unreadable.get() && (self.hung_up() || is_no_such_process(&error));
+        let gone = !self.unreadable.get() && (self.hung_up() || is_no_such_process(error));
         end_child(child);
         // The other end is closed, so this terminates.
         while matches!(self.next(), Ok(Some(_))) {}
         match self.failure.get() {
-            Some((step, errno)) => step.failed(errno).into(),
-            None if gone => Error::Killed.into(),
-            None => error,
+            Some((step, errno)) => Some(step.failed(errno)),
+            None => gone.then_some(Error::Killed),
         }
     }
 

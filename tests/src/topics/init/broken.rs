@@ -6,7 +6,7 @@ use crate::sandbox::Sandbox;
 use crate::source::{fake_systemd, program, system};
 use crate::test::{Test, test};
 use crate::topics::accidents::killed::EXECUTED;
-use crate::traces::changes_nothing;
+use crate::traces::{changes_nothing, traces};
 
 pub const TESTS: &[Test] = &[
     test!(an_init_that_cannot_run),
@@ -172,6 +172,20 @@ fn a_first_process_that_is_killed_before_init_runs(sandbox: &mut Sandbox) {
             assert_eq!(ended.code(), Some(125), "{step}: {said}");
             assert!(said.contains("was killed before init ran"), "{step}: {said}");
         }
+    });
+    sandbox.holm(&["rm", "box"]).ok();
+    // With its interface, which the monitor listens on.
+    let create = ["create", "box", "--base", "busybox", "--net", "private", "--", "sleep", "1000"];
+    sandbox.holm(&create).ok();
+    changes_nothing(sandbox, |sandbox| {
+        let mut start = Stopped::new(sandbox, &["start", "box"], "return");
+        let has_interface = || traces(sandbox).iter().any(|item| item.starts_with("link "));
+        assert!(has_interface());
+        kill_hard(sandbox, start.child());
+        sandbox.wait_for("its interface is gone", || (!has_interface()).then_some(()));
+        let (ended, said) = start.resume(sandbox);
+        assert_eq!(ended.code(), Some(125), "{said}");
+        assert!(said.contains("was killed before init ran"), "{said}");
     });
     sandbox.holm(&["rm", "box"]).ok();
 }

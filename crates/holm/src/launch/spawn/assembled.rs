@@ -49,6 +49,16 @@ pub fn spawn(spec: &Spec<'_>) -> Result<Assembled> {
 }
 
 impl Assembled {
+    /// Ends init, which is not released because of `error`, and returns the reason: an init that
+    /// has failed by then has taken its network interface with it.
+    pub fn abandon<E>(mut self, error: E) -> E
+    where
+        E: std::error::Error + From<Error> + 'static,
+    {
+        let Waiting { pidfd, to_init, .. } = self.0.take().expect("it waits until now");
+        to_init.reason_of(&pidfd, &error).map_or(error, |reason| Error::from(reason).into())
+    }
+
     /// Releases init, and returns when it has been executed: it may have ended by then.
     pub fn release(mut self) -> Result<Running> {
         let Waiting { pidfd, to_init, program } = self.0.take().expect("it waits until now");
