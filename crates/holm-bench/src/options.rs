@@ -1,12 +1,14 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 pub const USAGE: &str = "\
-usage: holm-bench [-n ROUNDS] [--guests N] [--holm FILE] [--import FILE] [--before FILE]
-                  [--scratch DIR] [--out FILE] [SECTION...]
+usage: holm-bench [-n ROUNDS] [--guests N] [--memory MIB] [--holm FILE] [--import FILE]
+                  [--before FILE] [--scratch DIR] [--out FILE] [SECTION...]
   -n         rounds of each table (100); 5 shows whether everything works
   --guests   how many guests fill the machine in the sections on fleets (200)
+  --memory   how much memory they have together in fleet-parallel, file cache included
   --holm     the holm command to measure (target/x86_64-unknown-linux-musl/release/holm)
   --import   the holm-import program (target/release/holm-import)
   --before   another build of holm, with its holm-import beside it: measured in the same rounds,
@@ -22,6 +24,7 @@ Wants root, and a machine on which nothing else runs.";
 pub struct Options {
     pub rounds: usize,
     pub guests: usize,
+    pub memory: Option<u64>,
     pub holm: PathBuf,
     pub import: PathBuf,
     pub before: Option<PathBuf>,
@@ -35,6 +38,7 @@ impl Options {
         let mut options = Self {
             rounds: 100,
             guests: 200,
+            memory: None,
             holm: "target/x86_64-unknown-linux-musl/release/holm".into(),
             import: "target/release/holm-import".into(),
             before: None,
@@ -46,15 +50,9 @@ impl Options {
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or(format!("{arg} wants a value"));
             match arg.as_str() {
-                "-n" => {
-                    let text = value()?;
-                    options.rounds = text.parse().map_err(|_| format!("-n {text}: a number"))?;
-                }
-                "--guests" => {
-                    let text = value()?;
-                    options.guests =
-                        text.parse().map_err(|_| format!("--guests {text}: a number"))?;
-                }
+                "-n" => options.rounds = number("-n", &value()?)?,
+                "--guests" => options.guests = number("--guests", &value()?)?,
+                "--memory" => options.memory = Some(number("--memory", &value()?)?),
                 "--holm" => options.holm = value()?.into(),
                 "--import" => options.import = value()?.into(),
                 "--before" => options.before = Some(value()?.into()),
@@ -69,4 +67,8 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+fn number<T: FromStr>(option: &str, text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("{option} {text}: a number"))
 }

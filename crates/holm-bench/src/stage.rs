@@ -36,6 +36,8 @@ pub struct Stage {
     report: PathBuf,
     /// How many guests the sections that fill the machine start at most.
     pub guests: usize,
+    /// How much memory they have together, in MiB, where a section bounds it.
+    pub memory: Option<u64>,
     /// The build that is measured, and after it the one that it is compared with, if there is one,
     /// and the first once more.
     pub holms: Vec<Holm>,
@@ -55,7 +57,8 @@ impl Stage {
             holms.push(Holm::new(&options.holm, &options.import, again, Build::Again)?);
         }
         let report = options.out.clone();
-        let stage = Self { dir, report, guests: options.guests, holms };
+        let Options { guests, memory, .. } = *options;
+        let stage = Self { dir, report, guests, memory, holms };
         stage.minimal()?;
         stage.base("minimal")?;
         Ok(stage)

@@ -1,5 +1,6 @@
 //! Guests with many servers, started until the machine is full (the OLS paper, 3.1).
 
+mod bound;
 mod guests;
 mod parallel;
 mod tables;

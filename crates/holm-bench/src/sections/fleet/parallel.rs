@@ -3,11 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::bound::Bound;
 use super::guests::{Fleet, Kind};
 use crate::build::Holm;
 use crate::cpu_time::CpuTime;
 use crate::meminfo::drop_caches;
 use crate::plot::{Axes, Curve, draw};
+use crate::sections::guests::Sleepers;
 use crate::stage::Stage;
 
 /// How often the CPUs are looked at.
@@ -27,14 +29,17 @@ struct Startup {
 pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
     stage.servers()?;
     let holm = &stage.holms[0];
-    let mut text = String::from(
-        "The same guests by one `holm start`, until the last was up; caches dropped before. Theirs \
-         (200 guests,\n1 GiB and 2 GiB of memory): 110 minutes separate, 20 unified.\n\n\
+    let memory = stage.memory.map_or(String::new(), |mib| {
+        format!(" All guests together had {mib} MiB of memory, file cache included.")
+    });
+    let mut text = format!(
+        "The same guests by one `holm start`, until the last was up; caches dropped before.{memory} \
+         Theirs (200\nguests, 1 GiB and 2 GiB of memory): 110 minutes separate, 20 unified.\n\n\
          | | guests | seconds | each | kernel | programs | iowait | idle |\n|---|---:|---:|---:|---:|\
          ---:|---:|---:|\n",
     );
     for kind in [Kind::Separate, Kind::Unified] {
-        let startup = startup(holm, kind, stage.guests)?;
+        let startup = startup(holm, kind, stage)?;
         text += &row(&startup);
         plot(stage, &startup)?;
     }
@@ -46,9 +51,14 @@ pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
     Ok(text)
 }
 
-fn startup(holm: &Holm, kind: Kind, count: usize) -> Result<Startup, String> {
+fn startup(holm: &Holm, kind: Kind, stage: &Stage) -> Result<Startup, String> {
     let mut fleet = Fleet::new(holm, kind)?;
-    let end = fleet.create_up_to(count)?;
+    let end = fleet.create_up_to(stage.guests)?;
+    // While it runs, the cgroup of all guests is there.
+    let mut sleeper = Sleepers::new(holm);
+    let names = sleeper.create_up_to(1)?;
+    sleeper.start(&names)?;
+    let _bound = stage.memory.map(|mib| Bound::set(&names[0], mib)).transpose()?;
     drop_caches()?;
     let (begin, up) = (Instant::now(), AtomicBool::new(false));
     let (started, points) = std::thread::scope(|scope| {
