@@ -2,9 +2,10 @@ use holm_proto::Ended;
 
 use super::error::Result;
 use super::handle::{Guest, LockedGuest};
-use super::reconcile::clean_up_with;
-use super::restart_policy::{start_again, wait_before_restart};
+use super::reconcile::{clean_up_with, reconcile};
+use super::restart_policy::wait_before_restart;
 use super::running::{RunningGuest, read_record};
+use super::start;
 use crate::failed::in_one_line;
 use crate::process::{self, own_pid};
 use crate::record::{LastRun, PendingRestart, now};
@@ -71,4 +72,23 @@ pub(super) fn record_own_end(
         }
         _ => Ok(()),
     }
+}
+
+/// Restarts the guest, unless the pending restart was cancelled or another command has started the
+/// guest.
+fn start_again(guest: &Guest<'_>) -> Result<()> {
+    let locked = guest.lock()?;
+    let pending = locked.last_run()?.and_then(|last| last.pending);
+    if pending.is_none_or(|pending| pending.monitor_pid != own_pid())
+        || reconcile(&locked)?.is_some()
+    {
+        return Ok(());
+    }
+    let Err(error) = start::begin_alone(&locked).and_then(start::become_monitor);
+    // Recorded for `status`: this process has no output that anybody reads.
+    if let Some(last) = locked.last_run()? {
+        let failure = Some(in_one_line(&error));
+        locked.write_last_run(&LastRun { pending: None, failure, ..last })?;
+    }
+    Err(error)
 }

@@ -1,16 +1,10 @@
-//! Restarting a guest that has ended, by its restart policy.
+//! Whether a guest that has ended is started again, by its restart policy.
 
 use std::time::Duration;
 
 use holm_proto::{Ended, How};
 
-use super::error::Result;
-use super::handle::Guest;
-use super::reconcile::reconcile;
-use super::start;
 use crate::config::Restart;
-use crate::failed::in_one_line;
-use crate::process::own_pid;
 use crate::record::{LONGEST_WAIT, LastRun};
 
 /// A guest that reboots within this many seconds of its start has not come far: the next restart
@@ -47,25 +41,6 @@ pub(super) fn wait_before_restart(
 /// A second, then twice as long each time.
 fn backoff(before: u32) -> Duration {
     Duration::from_secs((1 << before.min(6)).min(LONGEST_WAIT))
-}
-
-/// Restarts the guest, unless the pending restart was cancelled or another command has started the
-/// guest.
-pub(super) fn start_again(guest: &Guest<'_>) -> Result<()> {
-    let locked = guest.lock()?;
-    let pending = locked.last_run()?.and_then(|last| last.pending);
-    if pending.is_none_or(|pending| pending.monitor_pid != own_pid())
-        || reconcile(&locked)?.is_some()
-    {
-        return Ok(());
-    }
-    let Err(error) = start::begin_alone(&locked).and_then(start::become_monitor);
-    // Recorded for `status`: this process has no output that anybody reads.
-    if let Some(last) = locked.last_run()? {
-        let failure = Some(in_one_line(&error));
-        locked.write_last_run(&LastRun { pending: None, failure, ..last })?;
-    }
-    Err(error)
 }
 
 #[cfg(test)]

@@ -82,10 +82,9 @@ fn start_by_copy(sandbox: &Sandbox) -> std::path::PathBuf {
     copy
 }
 
-/// Between the end of the small monitor program and the start of `holm monitor-ended`.
-fn before_monitor_ended_runs(sandbox: &mut Sandbox) {
-    create(sandbox);
-    let before = settled(sandbox);
+/// Starts the guest and ends it. Its monitor has noted that, and stands still between the end of
+/// the small monitor program and the start of `holm monitor-ended`.
+pub fn end_noted_but_not_recorded(sandbox: &Sandbox) -> Pid {
     let copy = start_by_copy(sandbox);
     let (init, monitor) = (process(sandbox, "init_pid"), process(sandbox, "monitor_pid"));
     std::fs::remove_file(&copy).expect("the copy");
@@ -93,7 +92,13 @@ fn before_monitor_ended_runs(sandbox: &mut Sandbox) {
     sandbox.run(Command::new("sh").args(["-c", script, "sh"]).arg(&copy)).ok();
     kill(init, Signal::KILL);
     wait_until_stopped(sandbox, monitor, "the program in the place of holm stands still");
-    kill(monitor, Signal::KILL);
+    monitor
+}
+
+fn before_monitor_ended_runs(sandbox: &mut Sandbox) {
+    create(sandbox);
+    let before = settled(sandbox);
+    kill(end_noted_but_not_recorded(sandbox), Signal::KILL);
     is_noted(sandbox, "killed SIGKILL", "the monitor noted the end");
     is_repaired(sandbox, &before, "killed before the whole program has begun");
     sandbox.holm(&["rm", "box"]).ok();

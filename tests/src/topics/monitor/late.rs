@@ -11,10 +11,12 @@ use crate::guest::{IDLE, exec, idle, status, stored_last_run};
 use crate::process::{has_ended, kill, process};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
+use crate::topics::monitor::killed::end_noted_but_not_recorded;
 
 pub const TESTS: &[Test] = &[
     test!(a_late_monitor_harms_no_later_run).bases(&["busybox"]),
     test!(a_late_monitor_still_follows_the_restart_policy).bases(&["busybox"]),
+    test!(a_guest_that_is_not_restarted_waits_for_no_monitor).bases(&["busybox"]),
     test!(a_command_before_the_monitor_learns_how_init_ended).bases(&["busybox"]),
 ];
 
@@ -59,6 +61,29 @@ fn a_late_monitor_still_follows_the_restart_policy(sandbox: &mut Sandbox) {
     sandbox
         .wait_for("it runs again", || exec(sandbox, "box", "true").status.success().then_some(()));
     assert_ne!(status(sandbox, "box")["init_pid"], before["init_pid"]);
+    sandbox.holm(&["rm", "--force", "box"]).ok();
+}
+
+/// Whoever has waited for the end may remove the guest, or start it.
+fn a_guest_that_is_not_restarted_waits_for_no_monitor(sandbox: &mut Sandbox) {
+    idle(sandbox, "create", "box");
+    for removed in [false, true] {
+        let monitor = end_noted_but_not_recorded(sandbox);
+        let ended = sandbox.holm(&["wait", "box", "--json"]).ok().json();
+        assert_eq!(ended["last_run"]["outcome"], "killed", "{ended}");
+        assert_eq!(status(sandbox, "box")["state"], "stopped");
+        if removed {
+            sandbox.holm(&["rm", "box"]).ok();
+        }
+        kill(monitor, Signal::KILL);
+    }
+    // With a policy that restarts it, that is left to the monitor.
+    idle(sandbox, "create", "box");
+    sandbox.holm(&["set", "box", "restart=on-failure"]).ok();
+    let monitor = end_noted_but_not_recorded(sandbox);
+    sandbox.holm(&["ls"]).ok();
+    assert_eq!(status(sandbox, "box")["state"], "restarting");
+    kill(monitor, Signal::KILL);
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }
 

@@ -2,8 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use holm_proto::Ended;
+
 use super::super::error::{Error, Result};
 use super::super::handle::{Guest, LockedGuest};
+use super::super::restart_policy::wait_before_restart;
 use super::super::running::RunningGuest;
 use super::monitor_title::is_monitor;
 use crate::cgroup::GuestCgroup;
@@ -23,8 +26,8 @@ const END_NOTE: Duration = Duration::from_secs(2);
 /// A run of this many seconds resets the backoff of restarts.
 const STABLE: u64 = 60;
 
-/// Cleans up after a run that has ended, and records how it ended. If its monitor still runs, the
-/// decision whether to restart the guest is left to it.
+/// Cleans up after a run that has ended, and records how it ended. If its monitor still runs, a
+/// restart of the guest is left to it.
 pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
     let record = &run.record;
     wait_for_end_note(guest, record)?;
@@ -36,11 +39,23 @@ pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
     } else {
         (None, restart_without_monitor(guest)?)
     };
-    clean_up_with(guest, run, |last| LastRun {
-        pending: last.pending.or(pending),
-        failure: last.failure.or(failure),
-        ..last
+    clean_up_with(guest, run, |last| {
+        if stays_stopped(guest, &last) {
+            return LastRun { restarts: 0, failure: last.failure.or(failure), ..last };
+        }
+        LastRun { pending: last.pending.or(pending), failure: last.failure.or(failure), ..last }
     })
+}
+
+/// Whether it is known that the guest is not restarted: nobody then has to wait until its monitor
+/// says so too.
+fn stays_stopped(guest: &Guest<'_>, last: &LastRun) -> bool {
+    match (guest.config(), Ended::parse(&last.ended)) {
+        (Ok((_, config)), Some(ended)) => {
+            last.pending.is_none() && wait_before_restart(last, ended, config.restart).is_none()
+        }
+        _ => false,
+    }
 }
 
 /// Why a guest that lost its monitor before its init is not started again, although its restart
