@@ -81,7 +81,7 @@ fn a_guest_that_is_not_restarted_waits_for_no_monitor(sandbox: &mut Sandbox) {
     idle(sandbox, "create", "box");
     sandbox.holm(&["set", "box", "restart=on-failure"]).ok();
     let monitor = end_noted_but_not_recorded(sandbox);
-    sandbox.holm(&["ls"]).ok();
+    sandbox.holm(&["set", "box", "pids.limit=50"]).ok();
     assert_eq!(status(sandbox, "box")["state"], "restarting");
     kill(monitor, Signal::KILL);
     sandbox.holm(&["rm", "--force", "box"]).ok();
