@@ -1,4 +1,5 @@
-//! `holm ls` and `holm start` beside 1 to 1000 running guests; fifty and a thousand starts at once.
+//! `holm ls`, `holm df` and `holm start` beside 1 to 1000 running guests; fifty and a thousand
+//! starts at once.
 
 use std::time::Instant;
 
@@ -26,7 +27,7 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
 fn beside_others(holms: &[Holm], n: usize) -> Result<String, String> {
     let mut text = format!(
         "Milliseconds with so many minimal guests running{} (median, p10 to p90):\n\n\
-         | guests | `holm ls` | `holm start` of one more |\n|---|---:|---:|\n",
+         | guests | `holm ls` | `holm df` | `holm start` of one more |\n|---|---:|---:|---:|\n",
         if holms.len() > 1 { " in the Holm root of each build" } else { "" }
     );
     let mut guests: Vec<Sleepers<'_>> = holms.iter().map(Sleepers::new).collect();
@@ -36,18 +37,21 @@ fn beside_others(holms: &[Holm], n: usize) -> Result<String, String> {
             sleepers.start(&new)?;
         }
         let name = count.to_string();
-        let ls: Vec<Case> =
-            holms.iter().map(|holm| Case::of(holm, &name, holm.argv(&["ls"]))).collect();
-        let (ls, starts) = (measure(&ls, n), starts(holms, &name, n));
-        for (ls, start) in ls.iter().zip(&starts) {
-            let title = ls.row.title();
-            let (ls, start) = (ls.samples.clone()?, start.samples.clone()?);
-            text += &format!("| {title} | {} | {} |\n", spread(&ls), spread(&start));
+        let looks = |verb: &str| {
+            let case = |holm: &Holm| Case::of(holm, &name, holm.argv(&[verb]));
+            measure(&holms.iter().map(case).collect::<Vec<Case>>(), n)
+        };
+        let columns = [looks("ls"), looks("df"), starts(holms, &name, n)];
+        for (index, Outcome { row, .. }) in columns[0].iter().enumerate() {
+            let cells: Result<Vec<String>, String> =
+                columns.iter().map(|column| Ok(spread(&column[index].samples.clone()?))).collect();
+            text += &line(&row.title(), &cells?);
         }
-        for Outcome { row, .. } in &ls {
-            if let (Some(ls), Some(starts)) = (times_now(&ls, row), times_now(&starts, row)) {
-                let (title, ls, starts) = (row.title(), ls.with_spread(), starts.with_spread());
-                text += &format!("| {title}, times now | {ls} | {starts} |\n");
+        for Outcome { row, .. } in &columns[0] {
+            let ratios = columns.iter().filter_map(|column| times_now(column, row));
+            let cells: Vec<String> = ratios.map(|ratio| ratio.with_spread()).collect();
+            if !cells.is_empty() {
+                text += &line(&format!("{}, times now", row.title()), &cells);
             }
         }
     }
@@ -113,6 +117,10 @@ fn start_new(holm: &Holm, names: &[String]) -> Result<(f64, CpuTime), String> {
     let took = timed();
     holm.remove_guests(names);
     took
+}
+
+fn line(title: &str, cells: &[String]) -> String {
+    format!("| {title} | {} |\n", cells.join(" | "))
 }
 
 fn spread(samples: &[f64]) -> String {
