@@ -104,5 +104,5 @@ fn a_command_before_the_monitor_learns_how_init_ended(sandbox: &mut Sandbox) {
     // On a busy host the monitor may have come too late even so.
     let outcome = &waited["last_run"]["outcome"];
     assert!(outcome == "killed" || took >= END_NOTE, "{waited} after {took:?}");
-    sandbox.holm(&["rm", "box"]).ok();
+    sandbox.holm(&["rm", "--force", "box"]).ok();
 }
