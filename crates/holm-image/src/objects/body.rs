@@ -106,7 +106,10 @@ impl Temporary {
     /// Makes this the staged file of a body of `size` bytes.
     pub(super) fn keep(self, objects: &Objects, name: &str, size: u64) -> Result<()> {
         let fail = || Error::io("write", &self.path);
-        self.file.set_len(size).map_err(fail())?;
+        // Not if it is so long: XFS would give a clone a last block of its own.
+        if self.file.metadata().map_err(fail())?.len() != size {
+            self.file.set_len(size).map_err(fail())?;
+        }
         // The file's own mode is in the metadata image.
         self.file.set_permissions(Permissions::from_mode(0o444)).map_err(fail())?;
         let to = objects.staged(name);

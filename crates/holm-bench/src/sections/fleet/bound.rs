@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::sections::guests::init;
 
+/// On a hybrid host only guests with a limit of their own are in the hierarchy of the memory
+/// controller. This one is more than any has.
+pub const SETTINGS: [&str; 2] = ["--set", "memory.limit=2G"];
+
 /// Taken away at the end, whatever happens.
 pub struct Bound {
     file: PathBuf,

@@ -32,14 +32,20 @@ find / -xdev -type f -size +0 -exec sh -c 'for file; do : >>\"$file\"; done' sh 
 pub struct Fleet<'a> {
     holm: &'a Holm,
     kind: Kind,
+    /// Of each guest.
+    settings: &'static [&'static str],
     pub names: Vec<String>,
     /// Bytes that were free on the disk before the first was made.
     free: u64,
 }
 
 impl<'a> Fleet<'a> {
-    pub fn new(holm: &'a Holm, kind: Kind) -> Result<Self, String> {
-        Ok(Self { holm, kind, names: Vec::new(), free: free(&holm.root)? })
+    pub fn new(
+        holm: &'a Holm,
+        kind: Kind,
+        settings: &'static [&'static str],
+    ) -> Result<Self, String> {
+        Ok(Self { holm, kind, settings, names: Vec::new(), free: free(&holm.root)? })
     }
 
     /// Creates guests up to `count`, or until the disk is nearly full: then it says so.
@@ -57,14 +63,14 @@ impl<'a> Fleet<'a> {
     fn create(&mut self) -> Result<String, String> {
         let name = self.holm.guest(&format!("{}-{}", self.kind.name(), self.names.len()));
         self.names.push(name.clone());
+        let create = [&["create", &name, "--base", "servers"], self.settings].concat();
         if self.kind == Kind::Unified {
-            self.holm.run(&["create", &name, "--base", "servers"])?;
+            self.holm.run(&create)?;
             return Ok(name);
         }
         let minimal = ["--set", "net.mode=none", "--set", "init=minimal"];
         let command = ["--", "/bin/sh", "-c", COPY_ALL];
-        self.holm
-            .run(&[&["create", &name, "--base", "servers"], &minimal[..], &command].concat())?;
+        self.holm.run(&[&create, &minimal[..], &command].concat())?;
         self.holm.run(&["start", &name])?;
         self.holm.run(&["wait", &name])?;
         self.holm.run(&["unset", &name, "net.mode", "init", "command"])?;

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::bound::Bound;
+use super::bound::{self, Bound};
 use super::guests::{Fleet, Kind};
-use crate::build::Holm;
+use crate::build::{Holm, SLEEPER};
 use crate::cpu_time::CpuTime;
 use crate::meminfo::drop_caches;
 use crate::plot::{Axes, Curve, draw};
@@ -52,11 +52,12 @@ pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
 }
 
 fn startup(holm: &Holm, kind: Kind, stage: &Stage) -> Result<Startup, String> {
-    let mut fleet = Fleet::new(holm, kind)?;
+    let settings: &[&str] = if stage.memory.is_some() { &bound::SETTINGS } else { &[] };
+    let mut fleet = Fleet::new(holm, kind, settings)?;
     let end = fleet.create_up_to(stage.guests)?;
     // While it runs, the cgroup of all guests is there.
     let mut sleeper = Sleepers::new(holm);
-    let names = sleeper.create_up_to(1)?;
+    let names = sleeper.create_more(1, &[&SLEEPER[..], settings].concat())?;
     sleeper.start(&names)?;
     let _bound = stage.memory.map(|mib| Bound::set(&names[0], mib)).transpose()?;
     drop_caches()?;

@@ -52,7 +52,7 @@ pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
 }
 
 fn series(holm: &Holm, kind: Kind, count: usize) -> Result<Series, String> {
-    let mut fleet = Fleet::new(holm, kind)?;
+    let mut fleet = Fleet::new(holm, kind, &[])?;
     let mut end = fleet.create_up_to(count)?;
     drop_caches()?;
     let (before, begin) = (Memory::now()?, Instant::now());

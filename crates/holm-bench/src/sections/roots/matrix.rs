@@ -56,8 +56,10 @@ fn values(rounds: &[Figures], name: &str) -> Vec<f64> {
 /// of the others to it.
 pub fn matrix(columns: &[Column], reference: &str) -> String {
     let found = columns.iter().find(|column| column.name == reference);
-    let Some(Ok(base)) = found.map(|column| column.rounds.as_ref()) else {
-        return format!("Not measured: {reference} gave no figures.\n");
+    let base = match found.map(|column| &column.rounds) {
+        Some(Ok(base)) => base,
+        Some(Err(reason)) => return format!("Not measured: {reference}: {}\n", cell(reason)),
+        None => return format!("Not measured: there is no {reference}\n"),
     };
     let (measured, failed): (Vec<_>, Vec<_>) =
         columns.iter().partition(|column| column.rounds.is_ok());
