@@ -19,16 +19,7 @@ const ROWS: [&str; 4] =
 
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     tree::make(stage)?;
-    stage.copied("programs", "programs-next", |root| {
-        let paths = CHANGED.map(|path| root.join(path).to_string_lossy().into_owned());
-        let append = "for file; do echo upgraded >>\"$file\"; done";
-        let mut find = vec!["find".to_owned()];
-        find.extend(paths);
-        find.extend(
-            ["-type", "f", "-exec", "sh", "-c", append, "sh", "{}", "+"].map(str::to_owned),
-        );
-        Case::new("find", find).output().map(drop).map_err(std::io::Error::other)
-    })?;
+    next_release(stage)?;
     let (first, next) = (stage.path("programs"), stage.path("programs-next"));
     let changed = CHANGED.map(|path| format!("{next}/{path}"));
     let (all, part) = (Tree::of(std::slice::from_ref(&first))?, Tree::of(&changed)?);
@@ -67,6 +58,20 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
         }
     }
     Ok(text)
+}
+
+/// Makes it of the first, in a directory of the stage, once.
+fn next_release(stage: &Stage) -> Result<(), String> {
+    stage.copied("programs", "programs-next", |root| {
+        let paths = CHANGED.map(|path| root.join(path).to_string_lossy().into_owned());
+        let append = "for file; do echo upgraded >>\"$file\"; done";
+        let mut find = vec!["find".to_owned()];
+        find.extend(paths);
+        find.extend(
+            ["-type", "f", "-exec", "sh", "-c", append, "sh", "{}", "+"].map(str::to_owned),
+        );
+        Case::new("find", find).output().map(drop).map_err(std::io::Error::other)
+    })
 }
 
 fn row(name: &str, costs: &[Cost], tree: &Tree) -> String {

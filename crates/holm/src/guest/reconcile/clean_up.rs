@@ -40,10 +40,11 @@ pub fn clean_up(guest: &LockedGuest<'_>, run: RunningGuest) -> Result<()> {
         (None, restart_without_monitor(guest)?)
     };
     clean_up_with(guest, run, |last| {
+        let last = LastRun { failure: last.failure.or(failure), ..last };
         if stays_stopped(guest, &last) {
-            return LastRun { restarts: 0, failure: last.failure.or(failure), ..last };
+            return LastRun { restarts: 0, ..last };
         }
-        LastRun { pending: last.pending.or(pending), failure: last.failure.or(failure), ..last }
+        LastRun { pending: last.pending.or(pending), ..last }
     })
 }
 
