@@ -84,7 +84,7 @@ impl Names {
         self,
         context: &Context,
         work: impl Fn(&Pool, &str) -> Result<(String, String), Failure>,
-        settle: impl Fn(&Pool, &str),
+        settle: impl Fn(&Pool, &str) -> bool,
     ) -> Outcome {
         self.run(context, &work, |pool, names, answers| {
             guest::start_in_parallel(

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
+use holm::config::Init;
 use holm::guest::{self, Guest};
 use holm::pool::{Name, Pool};
 
@@ -69,12 +70,16 @@ impl Run for Start {
 /// How long other starts may wait for one guest that does not become ready.
 const SETTLE: Duration = Duration::from_secs(10);
 
-/// Waits until a guest that was started is ready, which is when its boot is over. Whatever else
-/// comes of it, others are waiting.
-fn settle(pool: &Pool, name: &str) {
-    if let Ok(name) = Name::new(name) {
-        let _ = guest::wait_ready(&Guest::new(pool, &name), SETTLE);
+/// Waits until a guest that was started is ready, which is when its boot is over; whether it boots
+/// at all. Whatever else comes of it, others are waiting.
+fn settle(pool: &Pool, name: &str) -> bool {
+    let Ok(name) = Name::new(name) else { return false };
+    let guest = Guest::new(pool, &name);
+    if guest.config().is_ok_and(|(_, config)| config.init == Init::Minimal) {
+        return false;
     }
+    let _ = guest::wait_ready(&guest, SETTLE);
+    true
 }
 
 fn start(pool: &Pool, guest: &Name, ready: &Ready, all: bool) -> Result<(String, String), Failure> {

@@ -11,12 +11,13 @@ use crate::cgroup::Figures;
 use crate::pool::Pool;
 
 /// Starts the guests that have the key `autostart` and do not run: lower numbers first, equal ones
-/// in parallel. `start` starts one, `settle` waits until it is less busy, and its result is passed
-/// to `report`. If one fails to start, the others are started nevertheless.
+/// in parallel. `start` starts one, `settle` waits until it is less busy (see
+/// [`start_in_parallel`](super::start_in_parallel)), and its result is passed to `report`. If one
+/// fails to start, the others are started nevertheless.
 pub fn autostart<T: Serialize + DeserializeOwned>(
     pool: &Pool,
     start: impl Fn(&str) -> T,
-    settle: impl Fn(&str),
+    settle: impl Fn(&str) -> bool,
     mut report: impl FnMut(&str, Result<T>),
 ) -> Result<()> {
     let mut order: BTreeMap<u32, Vec<String>> = BTreeMap::new();

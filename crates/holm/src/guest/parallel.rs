@@ -14,7 +14,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::process::{
-    Signal, WaitId, WaitIdOptions, pidfd_send_signal, set_parent_process_death_signal,
+    Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_send_signal, set_parent_process_death_signal,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,6 +26,8 @@ use super::pressure::Pressure;
 const WORKERS: usize = 32;
 /// How many guests for each CPU may boot at once while the host is under pressure.
 const BOOTING: usize = 2;
+/// The exit status of a worker after whose work nothing is busy.
+const IDLE: i32 = 2;
 
 /// Runs `work` for each name in a worker process, and passes the results to `report` in the order
 /// of the names, each as early as that allows.
@@ -34,35 +36,35 @@ pub fn in_parallel<T: Serialize + DeserializeOwned>(
     work: impl Fn(&str) -> T,
     report: impl FnMut(&str, Result<T>),
 ) -> Result<()> {
-    let mut workers = Workers { report, waiting: VecDeque::new(), settling: VecDeque::new() };
+    let mut workers = Workers::new(report);
     for name in names {
         if workers.waiting.len() == WORKERS {
             workers.finish_first();
         }
-        workers.waiting.push_back((name, Worker::new(name, || work(name), || ())?));
+        workers.waiting.push_back((name, Worker::new(name, || work(name), || false)?));
     }
     while workers.finish_first() {}
     Ok(())
 }
 
-/// The same for work that starts guests, which are busy for a while afterwards: `settle` returns
-/// when a guest is not, and is called in its worker. While the host is under pressure, a guest is
-/// started only when another has settled, so that those that boot do not take from each other
-/// until all of them are late. Guests of the last names are not waited for.
+/// The same for work that starts guests, which may be busy for a while afterwards: `settle` returns
+/// when a guest is not, with whether it was at all, and is called in its worker. While the host is
+/// under pressure, a guest is started only when another has settled, so that those that boot do not
+/// take from each other until all of them are late. Those that do not boot make room for more at
+/// once: half of a start is waiting for the kernel. Guests of the last names are not waited for.
 pub fn start_in_parallel<T: Serialize + DeserializeOwned>(
     names: &[String],
     work: impl Fn(&str) -> T,
-    settle: impl Fn(&str),
+    settle: impl Fn(&str) -> bool,
     report: impl FnMut(&str, Result<T>),
 ) -> Result<()> {
-    let booting = BOOTING * thread::available_parallelism().map_or(1, usize::from);
     let mut pressure = Pressure::watch();
-    let mut workers = Workers { report, waiting: VecDeque::new(), settling: VecDeque::new() };
+    let mut workers = Workers::new(report);
     for name in names {
         if workers.waiting.len() == WORKERS {
             workers.finish_first();
         }
-        while workers.count() >= booting && pressure.is_high() {
+        while workers.count() >= workers.most && pressure.is_high() {
             if !workers.settle_first() {
                 workers.finish_first();
             }
@@ -78,12 +80,25 @@ struct Workers<'a, R> {
     report: R,
     waiting: VecDeque<(&'a str, Worker)>,
     settling: VecDeque<Worker>,
+    /// How many there may be under pressure.
+    most: usize,
 }
 
 impl<R> Workers<'_, R> {
+    fn new(report: R) -> Self {
+        Self { report, waiting: VecDeque::new(), settling: VecDeque::new(), most: booting() }
+    }
+
     /// How many there are. Those that have settled are not counted.
     fn count(&mut self) -> usize {
-        self.settling.retain(|worker| !worker.has_ended());
+        let most = &mut self.most;
+        self.settling.retain(|worker| match worker.ended() {
+            Some(ended) => {
+                *most = next_most(*most, &ended);
+                false
+            }
+            None => true,
+        });
         self.waiting.len() + self.settling.len()
     }
 
@@ -104,8 +119,23 @@ impl<R> Workers<'_, R> {
 
     /// Waits until the first of the others has settled; whether there was one.
     fn settle_first(&mut self) -> bool {
-        self.settling.pop_front().map(|worker| worker.wait(WaitIdOptions::EXITED)).is_some()
+        let Some(worker) = self.settling.pop_front() else { return false };
+        if let Some(ended) = worker.wait(WaitIdOptions::EXITED) {
+            self.most = next_most(self.most, &ended);
+        }
+        true
     }
+}
+
+fn booting() -> usize {
+    BOOTING * thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// How many workers there may be under pressure after one of `most` has ended: more if its guest
+/// does not boot, and as few as may boot at once if it does.
+fn next_most(most: usize, ended: &WaitIdStatus) -> usize {
+    let few = booting();
+    if ended.exit_status() == Some(IDLE) { most.max(WORKERS.min(most + few)) } else { few }
 }
 
 /// A process that works on one guest, and the memory file for its result.
@@ -120,11 +150,12 @@ struct Worker {
 }
 
 impl Worker {
-    /// `after` is called in the worker when its result is complete.
+    /// `after` is called in the worker when its result is complete, and returns whether something
+    /// was busy.
     fn new<T: Serialize>(
         name: &str,
         work: impl FnOnce() -> T,
-        after: impl FnOnce(),
+        after: impl FnOnce() -> bool,
     ) -> Result<Self> {
         let failed = |error: io::Error| Error::io("start a worker process for guest", name, error);
         let memory = rustix::fs::memfd_create("result", MemfdFlags::CLOEXEC);
@@ -137,10 +168,9 @@ impl Worker {
                 let written = (&result).write_all(&text);
                 // What follows is for the others that the parent starts.
                 let _ = set_parent_process_death_signal(Some(Signal::KILL));
-                if rustix::io::write(&done, &1_u64.to_ne_bytes()).is_ok() {
-                    after();
-                }
-                std::process::exit(i32::from(written.is_err()));
+                let told = rustix::io::write(&done, &1_u64.to_ne_bytes()).is_ok();
+                let idle = written.is_ok() && told && !after();
+                std::process::exit(if idle { IDLE } else { 0 });
             }
         }
     }
@@ -164,13 +194,13 @@ impl Worker {
         serde_json::from_str(&text).map_err(|_| Error::WorkerKilled(name.to_owned()))
     }
 
-    fn has_ended(&self) -> bool {
+    /// How it has ended, if it has.
+    fn ended(&self) -> Option<WaitIdStatus> {
         self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
     }
 
-    /// Whether it has ended, after waiting as the options say.
-    fn wait(&self, options: WaitIdOptions) -> bool {
-        matches!(rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), options), Ok(Some(_)))
+    fn wait(&self, options: WaitIdOptions) -> Option<WaitIdStatus> {
+        rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), options).ok().flatten()
     }
 }
 
