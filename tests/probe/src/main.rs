@@ -9,6 +9,7 @@ mod copy_up;
 mod dev;
 mod escape;
 mod fds;
+mod fill;
 mod fuse;
 mod kernel;
 mod limits;
@@ -49,6 +50,7 @@ usage: holm-probe WHAT [ARG...]
   linger SOCKET       sends SOCKET descriptors that take a thousand seconds to close, or finds that refused
   mutate SEED COUNT [--no-links] DIR...
                       make random changes, the same in each directory; says where one had another result
+  fill WHAT DIR COUNT make that many names, attributes or clones in DIR; prints how many there is room for
   compare DIR DIR     the trees are equal: contents, metadata, hard links
   copy-up DIR         what sees that the first write to a file copies it
   links-make DIR      make files to change in each way
@@ -99,6 +101,7 @@ fn main() -> ExitCode {
             return ended(tree::mutate(number(seed), number(count), true, roots));
         }
         ["compare", one, other] => return ended(tree::compare(one, other)),
+        ["fill", what, dir, count] => fill::fill(what, dir.as_ref(), number(count)),
         ["use-up", what, count] => use_up::use_up(what, number(count)),
         _ => {
             eprintln!("{USAGE}");

@@ -14,6 +14,9 @@ pub const TESTS: &[Test] = &[
     test!(no_way_around_an_image),
     test!(no_way_around_quota_of_ext4),
     test!(no_way_around_quota_of_xfs),
+    test!(no_way_around_an_image_without_writing),
+    test!(no_way_around_quota_of_ext4_without_writing),
+    test!(no_way_around_quota_of_xfs_without_writing),
     test!(limits_come_and_go_on_ext4),
     test!(limits_come_and_go_on_xfs),
     test!(unify_and_fill_again_on_ext4),
@@ -105,6 +108,41 @@ fn no_way_around(sandbox: &Sandbox) {
     sandbox.holm(&ids).ok();
     let got = fill(sandbox, "box", "/d/big");
     assert!(got <= 16, "{got} MiB");
+    sandbox.holm(&["rm", "--force", "box"]).ok();
+}
+
+fn no_way_around_an_image_without_writing(sandbox: &mut Sandbox) {
+    on(Kind::Plain, sandbox, |sandbox| no_way_around_without_writing(sandbox, Kind::Plain));
+}
+
+fn no_way_around_quota_of_ext4_without_writing(sandbox: &mut Sandbox) {
+    on(Kind::Ext4, sandbox, |sandbox| no_way_around_without_writing(sandbox, Kind::Ext4));
+}
+
+fn no_way_around_quota_of_xfs_without_writing(sandbox: &mut Sandbox) {
+    on(Kind::Xfs, sandbox, |sandbox| no_way_around_without_writing(sandbox, Kind::Xfs));
+}
+
+/// Directories, extended attributes and clones count, too. Of each the guest could make more than
+/// fits into the 2 MiB that it has left.
+fn no_way_around_without_writing(sandbox: &Sandbox, kind: Kind) {
+    let mount = format!("mounts={}:/probe:ro", sandbox.probe_directory().display());
+    launch(sandbox, "box", &["disk.size=16M", "disk.inodes=3000", &mount]);
+    exec(sandbox, "box", "dd if=/dev/zero of=/spare bs=1M count=2").ok();
+    fill(sandbox, "box", "/big");
+    exec(sandbox, "box", "sync; rm /spare; sync").ok();
+    let clones = if kind == Kind::Xfs { "full" } else { "not supported" };
+    let ways = [("names", 20_000, "full"), ("attributes", 2000, "full"), ("clones", 20, clones)];
+    for (what, most, expected) in ways {
+        let probe = format!("/probe/holm-probe fill {what} /more {most}");
+        let outcome = exec(sandbox, "box", &probe).ok();
+        assert!(outcome.stdout.trim().ends_with(expected), "{what}: {outcome}");
+        if kind.has_quota() {
+            let used = quota(sandbox, 1);
+            assert!(used.bytes <= 16 << 20, "{what}: {used:?}");
+        }
+        exec(sandbox, "box", "sync; rm -r /more; sync").ok();
+    }
     sandbox.holm(&["rm", "--force", "box"]).ok();
 }
 
