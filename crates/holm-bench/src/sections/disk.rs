@@ -1,9 +1,6 @@
 //! What a guest takes on disk when it is created, and when it has been started once.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-
+use crate::free::allocated;
 use crate::rounds::Row;
 use crate::sections::guests::Sleepers;
 use crate::stage::Stage;
@@ -23,16 +20,4 @@ pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
         text += &format!("| {title} | {created} | {} |\n", allocated(&directory));
     }
     Ok(text)
-}
-
-/// KiB allocated to a file, or to a directory and all in it.
-fn allocated(path: &Path) -> u64 {
-    let Ok(meta) = fs::symlink_metadata(path) else { return 0 };
-    let mut kib = meta.blocks() / 2;
-    if meta.is_dir() {
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            kib += allocated(&entry.path());
-        }
-    }
-    kib
 }

@@ -67,7 +67,7 @@ const fn roots(name: &'static str, title: &'static str, run: Run) -> Section {
     Section { report: &ROOTS, name, title, run }
 }
 
-pub static ALL: [Section; 16] = [
+pub static ALL: [Section; 17] = [
     start("start", "Start of a minimal guest", start::run),
     start("trace", "Where the time goes", trace::run),
     start("exec", "A command in a running guest", exec::run),
@@ -78,6 +78,7 @@ pub static ALL: [Section; 16] = [
     start("disk", "Disk that a new guest costs", disk::run),
     unification("fleet", "Memory of guests with many servers", fleet::tables),
     unification("fleet-parallel", "All guests started at once", fleet::parallel),
+    unification("fleet-disk", "Disk of guests with many servers", fleet::disk),
     roots("roots", "Files in each kind of root, and in volumes", roots::run),
     roots("processes", "Processes and memory in a guest", roots::processes),
     roots("copy-up", "The first write to a shared file", roots::copy_up),

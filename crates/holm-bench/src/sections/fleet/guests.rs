@@ -10,6 +10,8 @@ pub enum Kind {
     Separate,
     /// As Holm creates them.
     Unified,
+    /// The same, with a setting of journald that a hoster may choose.
+    SmallJournal,
 }
 
 impl Kind {
@@ -17,6 +19,16 @@ impl Kind {
         match self {
             Self::Separate => "separate",
             Self::Unified => "unified",
+            Self::SmallJournal => "small-journal",
+        }
+    }
+
+    /// What a guest does in a first start of its own, before its system boots.
+    fn command(self) -> Option<&'static str> {
+        match self {
+            Self::Separate => Some(COPY_ALL),
+            Self::Unified => None,
+            Self::SmallJournal => Some(LIMIT_JOURNAL),
         }
     }
 }
@@ -27,6 +39,11 @@ const DISK_RESERVE: u64 = 6 << 30;
 /// Writes to each file of the base without changing it, which gives the guest a copy of its own.
 const COPY_ALL: &str = "\
 find / -xdev -type f -size +0 -exec sh -c 'for file; do : >>\"$file\"; done' sh {} +";
+
+/// Files of the journal are allocated as a whole, 8 MiB if nothing is set (`journald.conf(5)`).
+const LIMIT_JOURNAL: &str = "\
+mkdir -p /etc/systemd/journald.conf.d
+printf '[Journal]\\nSystemMaxFileSize=1M\\n' >/etc/systemd/journald.conf.d/small.conf";
 
 /// Guests of the base `servers`; stopped and removed at the end, whatever happens.
 pub struct Fleet<'a> {
@@ -64,12 +81,12 @@ impl<'a> Fleet<'a> {
         let name = self.holm.guest(&format!("{}-{}", self.kind.name(), self.names.len()));
         self.names.push(name.clone());
         let create = [&["create", &name, "--base", "servers"], self.settings].concat();
-        if self.kind == Kind::Unified {
+        let Some(command) = self.kind.command() else {
             self.holm.run(&create)?;
             return Ok(name);
-        }
+        };
         let minimal = ["--set", "net.mode=none", "--set", "init=minimal"];
-        let command = ["--", "/bin/sh", "-c", COPY_ALL];
+        let command = ["--", "/bin/sh", "-c", command];
         self.holm.run(&[&create, &minimal[..], &command].concat())?;
         self.holm.run(&["start", &name])?;
         self.holm.run(&["wait", &name])?;
