@@ -23,8 +23,8 @@ impl Bound {
             |path: &Path| fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
         let cgroups = read(Path::new(&format!("/proc/{}/cgroup", init(guest)?)))?;
         let (mount, path, name) = of_memory(&cgroups).ok_or("no cgroup of memory")?;
-        let below = format!("/{guest}/guest");
-        let pool = path.strip_suffix(&below).ok_or(format!("{path} does not end in {below}"))?;
+        let own = format!("/{guest}");
+        let (pool, _) = path.split_once(&own).ok_or(format!("{path} is not below {own}"))?;
         let file = PathBuf::from(format!("{mount}{pool}/{name}"));
         let before = read(&file)?;
         let bound = Self { file, before };
