@@ -115,6 +115,10 @@ impl Change {
         }
         match result {
             Ok(()) => "done".to_owned(),
+            // rename(2) allows either, and XFS says the one, overlayfs and ext4 the other.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                format!("{:?}", io::ErrorKind::AlreadyExists)
+            }
             Err(error) => format!("{:?}", error.kind()),
         }
     }
