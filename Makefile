@@ -60,6 +60,14 @@ test-vm: integration
 	$(foreach lane,$(VM_LANES),$(SUDO) tests/vm/lane $(lane) $(HOLM) $(IMPORT) $(TESTS) \
 	  $(LEAVE_OUT_$(lane):%=--leave-out %) $(ARGS) &&) true
 
+# What depends on the filesystem of the Holm root. Limits by its quota are tested in the VM lanes.
+## test-filesystems: the tests of bases, disks, unification and volumes with roots on XFS and btrfs
+.PHONY: test-filesystems
+test-filesystems: integration
+	$(foreach filesystem,xfs btrfs,$(foreach tests,bases:: disk:: fsck:: unify:: volumes::,\
+	  $(SUDO) tests/filesystem $(filesystem) $(TESTS) --lane host --holm $(HOLM) --import $(IMPORT) \
+	  $(tests) $(ARGS) &&)) true
+
 # Several at once: they mostly wait, and what a busy host brings about is found too.
 ## walk: each verb is killed, and each of its system calls fails, at every call (an hour at most)
 .PHONY: walk

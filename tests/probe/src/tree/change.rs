@@ -9,6 +9,7 @@ use rustix::fs::{
     XattrFlags, fallocate, linkat, lremovexattr, lsetxattr, mknodat, openat, renameat_with,
     utimensat,
 };
+use rustix::io::Errno;
 
 use super::Random;
 
@@ -140,7 +141,13 @@ impl Change {
             Self::Truncate { path, size } => opened(&at(path))?.set_len(*size),
             Self::Punch { path, at: offset } => {
                 let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-                Ok(fallocate(opened(&at(path))?, how, *offset, 5000)?)
+                fallocate(opened(&at(path))?, how, *offset, 5000)?;
+                // Where there is a hole already btrfs lets a file keep its capabilities, and
+                // overlayfs does not.
+                match lremovexattr(at(path), "security.capability") {
+                    Err(Errno::NODATA) => Ok(()),
+                    removed => Ok(removed?),
+                }
             }
             Self::Copy { from, to } => {
                 refuse_special(&at(from))?;
