@@ -64,9 +64,9 @@ test-vm: integration
 ## test-filesystems: the tests of bases, disks, unification and volumes with roots on XFS and btrfs
 .PHONY: test-filesystems
 test-filesystems: integration
-	$(foreach filesystem,xfs btrfs,$(foreach tests,bases:: disk:: fsck:: unify:: volumes::,\
-	  $(SUDO) tests/filesystem $(filesystem) $(TESTS) --lane host --holm $(HOLM) --import $(IMPORT) \
-	  $(tests) $(ARGS) &&)) true
+	$(foreach filesystem,xfs btrfs,$(SUDO) tests/filesystem $(filesystem) sh -ec \
+	  'for tests in bases:: disk:: fsck:: unify:: volumes::; do \
+	  $(TESTS) --lane host --holm $(HOLM) --import $(IMPORT) $$tests $(ARGS); done' &&) true
 
 # Several at once: they mostly wait, and what a busy host brings about is found too.
 ## walk: each verb is killed, and each of its system calls fails, at every call (an hour at most)

@@ -83,12 +83,14 @@ impl Names {
     pub fn start_each(
         self,
         context: &Context,
+        boots: impl Fn(&Pool, &str) -> bool,
         work: impl Fn(&Pool, &str) -> Result<(String, String), Failure>,
-        settle: impl Fn(&Pool, &str) -> bool,
+        settle: impl Fn(&Pool, &str),
     ) -> Outcome {
         self.run(context, &work, |pool, names, answers| {
             guest::start_in_parallel(
                 names,
+                |name| boots(pool, name),
                 |name| Answer::new(context, name, work(pool, name)),
                 |name| settle(pool, name),
                 |name, answer| answers.add(name, answer),

@@ -48,6 +48,7 @@ impl Run for Start {
             let mut answers = Answers::new(context);
             guest::autostart(
                 &pool,
+                |name| boots(&pool, name),
                 |name| {
                     let started = Name::new(name).map_err(Failure::from);
                     let started = started.and_then(|name| start(&pool, &name, &self.ready, false));
@@ -61,25 +62,29 @@ impl Run for Start {
         let all = self.all;
         Names::new(self.names, all).start_each(
             context,
+            boots,
             |pool, name| start(pool, &Name::new(name)?, &self.ready, all),
             settle,
         )
     }
 }
 
+/// Whether a guest is busy after its start: minimal init boots nothing.
+fn boots(pool: &Pool, name: &str) -> bool {
+    let config = |name: Name| Guest::new(pool, &name).config().ok();
+    let config = Name::new(name).ok().and_then(config);
+    config.is_none_or(|(_, config)| config.init != Init::Minimal)
+}
+
 /// How long other starts may wait for one guest that does not become ready.
 const SETTLE: Duration = Duration::from_secs(10);
 
-/// Waits until a guest that was started is ready, which is when its boot is over; whether it boots
-/// at all. Whatever else comes of it, others are waiting.
-fn settle(pool: &Pool, name: &str) -> bool {
-    let Ok(name) = Name::new(name) else { return false };
-    let guest = Guest::new(pool, &name);
-    if guest.config().is_ok_and(|(_, config)| config.init == Init::Minimal) {
-        return false;
+/// Waits until a guest that was started is ready, which is when its boot is over. Whatever else
+/// comes of it, others are waiting.
+fn settle(pool: &Pool, name: &str) {
+    if let Ok(name) = Name::new(name) {
+        let _ = guest::wait_ready(&Guest::new(pool, &name), SETTLE);
     }
-    let _ = guest::wait_ready(&guest, SETTLE);
-    true
 }
 
 fn start(pool: &Pool, guest: &Name, ready: &Ready, all: bool) -> Result<(String, String), Failure> {

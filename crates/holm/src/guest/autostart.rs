@@ -11,13 +11,13 @@ use crate::cgroup::Figures;
 use crate::pool::Pool;
 
 /// Starts the guests that have the key `autostart` and do not run: lower numbers first, equal ones
-/// in parallel. `start` starts one, `settle` waits until it is less busy (see
-/// [`start_in_parallel`](super::start_in_parallel)), and its result is passed to `report`. If one
+/// in parallel; the arguments are those of [`start_in_parallel`](super::start_in_parallel). If one
 /// fails to start, the others are started nevertheless.
 pub fn autostart<T: Serialize + DeserializeOwned>(
     pool: &Pool,
+    boots: impl Fn(&str) -> bool,
     start: impl Fn(&str) -> T,
-    settle: impl Fn(&str) -> bool,
+    settle: impl Fn(&str),
     mut report: impl FnMut(&str, Result<T>),
 ) -> Result<()> {
     let mut order: BTreeMap<u32, Vec<String>> = BTreeMap::new();
@@ -32,5 +32,7 @@ pub fn autostart<T: Serialize + DeserializeOwned>(
             Err(error) => report(name, Err(error)),
         }
     }
-    order.values().try_for_each(|names| start_in_parallel(names, &start, &settle, &mut report))
+    order
+        .values()
+        .try_for_each(|names| start_in_parallel(names, &boots, &start, &settle, &mut report))
 }

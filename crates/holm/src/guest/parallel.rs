@@ -14,7 +14,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::process::{
-    Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_send_signal, set_parent_process_death_signal,
+    Signal, WaitId, WaitIdOptions, pidfd_send_signal, set_parent_process_death_signal,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,8 +26,6 @@ use super::pressure::Pressure;
 const WORKERS: usize = 32;
 /// How many guests for each CPU may boot at once while the host is under pressure.
 const BOOTING: usize = 2;
-/// The exit status of a worker after whose work nothing is busy.
-const IDLE: i32 = 2;
 
 /// Runs `work` for each name in a worker process, and passes the results to `report` in the order
 /// of the names, each as early as that allows.
@@ -36,40 +34,48 @@ pub fn in_parallel<T: Serialize + DeserializeOwned>(
     work: impl Fn(&str) -> T,
     report: impl FnMut(&str, Result<T>),
 ) -> Result<()> {
-    let mut workers = Workers::new(report);
+    let mut workers = Workers { report, waiting: VecDeque::new(), settling: VecDeque::new() };
     for name in names {
         if workers.waiting.len() == WORKERS {
             workers.finish_first();
         }
-        workers.waiting.push_back((name, Worker::new(name, || work(name), || false)?));
+        workers.waiting.push_back((name, Worker::new(name, false, || work(name), || ())?));
     }
     while workers.finish_first() {}
     Ok(())
 }
 
-/// The same for work that starts guests, which may be busy for a while afterwards: `settle` returns
-/// when a guest is not, with whether it was at all, and is called in its worker. While the host is
-/// under pressure, a guest is started only when another has settled, so that those that boot do not
-/// take from each other until all of them are late. Those that do not boot make room for more at
-/// once: half of a start is waiting for the kernel. Guests of the last names are not waited for.
+/// The same for work that starts guests. Those of which `boots` says so are busy for a while
+/// afterwards: `settle` returns when one is not, and is called in its worker. While the host is
+/// under pressure, such a guest is started only when another has settled, so that those that boot
+/// do not take from each other until all of them are late. Guests of the last names are not waited
+/// for.
 pub fn start_in_parallel<T: Serialize + DeserializeOwned>(
     names: &[String],
+    boots: impl Fn(&str) -> bool,
     work: impl Fn(&str) -> T,
-    settle: impl Fn(&str) -> bool,
+    settle: impl Fn(&str),
     report: impl FnMut(&str, Result<T>),
 ) -> Result<()> {
+    let booting = BOOTING * thread::available_parallelism().map_or(1, usize::from);
     let mut pressure = Pressure::watch();
-    let mut workers = Workers::new(report);
+    let mut workers = Workers { report, waiting: VecDeque::new(), settling: VecDeque::new() };
     for name in names {
         if workers.waiting.len() == WORKERS {
             workers.finish_first();
         }
-        while workers.count() >= workers.most && pressure.is_high() {
+        let boots = boots(name);
+        while boots && workers.booting() >= booting && pressure.is_high() {
             if !workers.settle_first() {
                 workers.finish_first();
             }
         }
-        workers.waiting.push_back((name, Worker::new(name, || work(name), || settle(name))?));
+        let after = || {
+            if boots {
+                settle(name);
+            }
+        };
+        workers.waiting.push_back((name, Worker::new(name, boots, || work(name), after)?));
     }
     while workers.finish_first() {}
     Ok(())
@@ -80,26 +86,14 @@ struct Workers<'a, R> {
     report: R,
     waiting: VecDeque<(&'a str, Worker)>,
     settling: VecDeque<Worker>,
-    /// How many there may be under pressure.
-    most: usize,
 }
 
 impl<R> Workers<'_, R> {
-    fn new(report: R) -> Self {
-        Self { report, waiting: VecDeque::new(), settling: VecDeque::new(), most: booting() }
-    }
-
-    /// How many there are. Those that have settled are not counted.
-    fn count(&mut self) -> usize {
-        let most = &mut self.most;
-        self.settling.retain(|worker| match worker.ended() {
-            Some(ended) => {
-                *most = next_most(*most, &ended);
-                false
-            }
-            None => true,
-        });
-        self.waiting.len() + self.settling.len()
+    /// How many have a guest that boots. Those that have settled are not counted.
+    fn booting(&mut self) -> usize {
+        self.settling.retain(|worker| !worker.has_ended());
+        let all = self.waiting.iter().map(|(_, worker)| worker).chain(&self.settling);
+        all.filter(|worker| worker.boots).count()
     }
 
     /// Waits for the result of the first that has not reported it; whether there was one.
@@ -119,23 +113,8 @@ impl<R> Workers<'_, R> {
 
     /// Waits until the first of the others has settled; whether there was one.
     fn settle_first(&mut self) -> bool {
-        let Some(worker) = self.settling.pop_front() else { return false };
-        if let Some(ended) = worker.wait(WaitIdOptions::EXITED) {
-            self.most = next_most(self.most, &ended);
-        }
-        true
+        self.settling.pop_front().map(|worker| worker.wait(WaitIdOptions::EXITED)).is_some()
     }
-}
-
-fn booting() -> usize {
-    BOOTING * thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// How many workers there may be under pressure after one of `most` has ended: more if its guest
-/// does not boot, and as few as may boot at once if it does.
-fn next_most(most: usize, ended: &WaitIdStatus) -> usize {
-    let few = booting();
-    if ended.exit_status() == Some(IDLE) { most.max(WORKERS.min(most + few)) } else { few }
 }
 
 /// A process that works on one guest, and the memory file for its result.
@@ -147,30 +126,35 @@ struct Worker {
     done: OwnedFd,
     /// Whether the result was read, so that nothing is lost if the worker ends.
     known: bool,
+    /// Whether its guest is busy after its start.
+    boots: bool,
 }
 
 impl Worker {
-    /// `after` is called in the worker when its result is complete, and returns whether something
-    /// was busy.
+    /// `after` is called in the worker when its result is complete.
     fn new<T: Serialize>(
         name: &str,
+        boots: bool,
         work: impl FnOnce() -> T,
-        after: impl FnOnce() -> bool,
+        after: impl FnOnce(),
     ) -> Result<Self> {
         let failed = |error: io::Error| Error::io("start a worker process for guest", name, error);
         let memory = rustix::fs::memfd_create("result", MemfdFlags::CLOEXEC);
         let result = File::from(memory.map_err(|e| failed(e.into()))?);
         let done = eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
         match process::clone(0, None).map_err(failed)? {
-            CloneResult::Parent { pidfd, .. } => Ok(Self { pidfd, result, done, known: false }),
+            CloneResult::Parent { pidfd, .. } => {
+                Ok(Self { pidfd, result, done, known: false, boots })
+            }
             CloneResult::Child(_) => {
                 let text = serde_json::to_vec(&work()).unwrap_or_default();
                 let written = (&result).write_all(&text);
                 // What follows is for the others that the parent starts.
                 let _ = set_parent_process_death_signal(Some(Signal::KILL));
-                let told = rustix::io::write(&done, &1_u64.to_ne_bytes()).is_ok();
-                let idle = written.is_ok() && told && !after();
-                std::process::exit(if idle { IDLE } else { 0 });
+                if rustix::io::write(&done, &1_u64.to_ne_bytes()).is_ok() {
+                    after();
+                }
+                std::process::exit(i32::from(written.is_err()));
             }
         }
     }
@@ -194,13 +178,13 @@ impl Worker {
         serde_json::from_str(&text).map_err(|_| Error::WorkerKilled(name.to_owned()))
     }
 
-    /// How it has ended, if it has.
-    fn ended(&self) -> Option<WaitIdStatus> {
+    fn has_ended(&self) -> bool {
         self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
     }
 
-    fn wait(&self, options: WaitIdOptions) -> Option<WaitIdStatus> {
-        rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), options).ok().flatten()
+    /// Whether it has ended, after waiting as the options say.
+    fn wait(&self, options: WaitIdOptions) -> bool {
+        matches!(rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), options), Ok(Some(_)))
     }
 }
 

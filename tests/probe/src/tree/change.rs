@@ -117,7 +117,10 @@ impl Change {
         match result {
             Ok(()) => "done".to_owned(),
             // rename(2) allows either, and XFS says the one, overlayfs and ext4 the other.
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+            Err(error)
+                if matches!(self, Self::Rename { .. })
+                    && error.kind() == io::ErrorKind::DirectoryNotEmpty =>
+            {
                 format!("{:?}", io::ErrorKind::AlreadyExists)
             }
             Err(error) => format!("{:?}", error.kind()),
@@ -141,7 +144,13 @@ impl Change {
             Self::Truncate { path, size } => opened(&at(path))?.set_len(*size),
             Self::Punch { path, at: offset } => {
                 let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-                fallocate(opened(&at(path))?, how, *offset, 5000)?;
+                let file = opened(&at(path))?;
+                let mut before = [0; 5000];
+                let length = file.read_at(&mut before, *offset)?;
+                fallocate(&file, how, *offset, 5000)?;
+                if before[..length].iter().any(|byte| *byte != 0) {
+                    return Ok(());
+                }
                 // Where there is a hole already btrfs lets a file keep its capabilities, and
                 // overlayfs does not.
                 match lremovexattr(at(path), "security.capability") {
