@@ -17,7 +17,7 @@ ARGS ?=
 VM_LANES ?= stable backports
 # Left out with the newest kernel, as a third of a lane's time: in what order Holm does things, and
 # the memory of the host, are shown with the stable one.
-LEAVE_OUT_backports := accidents:: monitor::killed guest::output neighbours::memory_of_the_host
+LEAVE_OUT_backports := accidents:: monitor::killed walk:: guest::output neighbours::memory_of_the_host
 
 ## build: the release binaries, holm (static) and holm-import
 .PHONY: build
