@@ -1,0 +1,340 @@
+/* System calls that name addresses: each guest sees its own, and none of others.
+ *
+ * The programs are attached to the cgroup of a Holm root, so that they run for the sockets of its
+ * guests alone. A guest that is not in `guests` has another mode. What a socket can send and
+ * receive is decided in packets.bpf.c; these give programs the addresses that they expect.
+ */
+#include "guests.h"
+
+#define EADDRNOTAVAIL 99
+#define ENETUNREACH 101
+#define ECONNREFUSED 111
+/* What a bind hook returns to also allow ports below 1024 (BPF_RET_BIND_NO_CAP_NET_BIND_SERVICE). */
+#define ALLOW_ALL_PORTS 3
+
+/* The guest that makes a call, if its socket is in the host's network namespace. */
+static __always_inline struct guest *caller(struct bpf_sock_addr *ctx)
+{
+	__u64 cgroup = bpf_get_current_ancestor_cgroup_id(LEVEL);
+	struct guest *guest = bpf_map_lookup_elem(&guests, &cgroup);
+	return guest && bpf_get_netns_cookie(ctx) == guest->netns ? guest : NULL;
+}
+
+static __always_inline int refuse(int error)
+{
+	bpf_set_retval(-error);
+	return 0;
+}
+
+static __always_inline bool is_bound_to_any(struct bpf_sock_addr *ctx)
+{
+	struct bpf_sock *socket = ctx->sk;
+	return socket && bpf_sk_storage_get(&any, socket, NULL, 0);
+}
+
+static __always_inline void mark_bound_to_any(struct bpf_sock_addr *ctx)
+{
+	struct bpf_sock *socket = ctx->sk;
+	if (socket)
+		bpf_sk_storage_get(&any, socket, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+}
+
+static __always_inline struct address read6(const struct bpf_sock_addr *ctx)
+{
+	return FIELD6(ctx->user_ip6);
+}
+
+static __always_inline void write6(struct bpf_sock_addr *ctx, const struct address *address)
+{
+	ctx->user_ip6[0] = address->word[0];
+	ctx->user_ip6[1] = address->word[1];
+	ctx->user_ip6[2] = address->word[2];
+	ctx->user_ip6[3] = address->word[3];
+}
+
+SEC("program/sock_create")
+int sock_create(struct bpf_sock *socket)
+{
+	__u64 cgroup = bpf_get_current_ancestor_cgroup_id(LEVEL);
+	struct guest *guest = bpf_map_lookup_elem(&guests, &cgroup);
+	if (guest && bpf_get_netns_cookie(socket) != guest->netns)
+		bpf_sk_storage_get(&elsewhere, socket, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	return 1;
+}
+
+static __always_inline int allow_bind(const struct guest *guest)
+{
+	return (__u32)bpf_get_current_uid_gid() == guest->root ? ALLOW_ALL_PORTS : 1;
+}
+
+SEC("program/bind4")
+int bind4(struct bpf_sock_addr *ctx)
+{
+	struct guest *guest = caller(ctx);
+	if (!guest)
+		return 1;
+	__be32 address = to_host(guest, ctx->user_ip4);
+	if (!address) {
+		address = home(guest);
+		mark_bound_to_any(ctx);
+	}
+	if (!owns(guest, address))
+		return refuse(EADDRNOTAVAIL);
+	ctx->user_ip4 = address;
+	return allow_bind(guest);
+}
+
+/* Whether an IPv6 socket takes no IPv4 (IPV6_V6ONLY). */
+static __always_inline bool takes_ipv6_only(struct bpf_sock_addr *ctx)
+{
+	/* struct sock_common: skc_reuse:4, skc_reuseport:1, skc_ipv6only:1 after skc_state, the same
+	 * in every kernel that Holm supports. */
+	const int bits = 19, ipv6only = 1 << 5;
+	struct bpf_sock *socket = ctx->sk;
+	if (!socket)
+		return true;
+	const __u8 *tcp = (const __u8 *)bpf_skc_to_tcp6_sock(socket);
+	if (tcp)
+		return tcp[bits] & ipv6only;
+	const __u8 *udp = (const __u8 *)bpf_skc_to_udp6_sock(socket);
+	return !udp || udp[bits] & ipv6only;
+}
+
+/* Whether an IPv6 socket is a client's: UDP without a port of its own. It is bound to an IPv6
+ * address, from which it can be connected; what comes by IPv4 is steered to it. */
+static __always_inline bool asks_by_ipv6(struct bpf_sock_addr *ctx, const struct guest *guest)
+{
+	return ctx->protocol == IPPROTO_UDP && !ctx->user_port && guest->count6;
+}
+
+SEC("program/bind6")
+int bind6(struct bpf_sock_addr *ctx)
+{
+	struct guest *guest = caller(ctx);
+	if (!guest)
+		return 1;
+	struct address address = read6(ctx);
+	to_host6(guest, &address);
+	if (is_any(&address)) {
+		address = takes_ipv6_only(ctx) || asks_by_ipv6(ctx, guest) ? home6(guest) :
+									     mapped(home(guest));
+		mark_bound_to_any(ctx);
+	}
+	if (!owns6(guest, &address))
+		return refuse(EADDRNOTAVAIL);
+	write6(ctx, &address);
+	return allow_bind(guest);
+}
+
+/* The address that a guest reaches another one from; 0 if it has none. */
+static __always_inline __be32 source_to(const struct guest *guest, __be32 to)
+{
+	if (is_in(to, guest->loopback))
+		return localhost(guest);
+	return guest->count4 ? guest->own4[0] : 0;
+}
+
+/* The destination on the host; 0 for what the guest must not reach. */
+static __always_inline __be32 destination(const struct guest *guest, __be32 address)
+{
+	address = to_host(guest, address ? address : bpf_htonl(0x7f000001));
+	if (!is_loopback(address) || owns(guest, address))
+		return address;
+	/* A guest may have been given an address of 127.0.0.0/8, which is no loopback of its own. */
+	struct address key = mapped(address);
+	return bpf_map_lookup_elem(&owners, &key) ? address : 0;
+}
+
+SEC("program/connect4")
+int connect4(struct bpf_sock_addr *ctx)
+{
+	struct guest *guest = caller(ctx);
+	if (!guest)
+		return 1;
+	__be32 to = destination(guest, ctx->user_ip4);
+	if (!to)
+		return refuse(ECONNREFUSED);
+	ctx->user_ip4 = to;
+	struct bpf_sock *socket = ctx->sk;
+	if (!socket || socket->src_ip4)
+		return 1;
+	struct sockaddr_in from = { .sin_family = AF_INET };
+	from.sin_addr.s_addr = source_to(guest, to);
+	if (!from.sin_addr.s_addr)
+		return refuse(ENETUNREACH);
+	return bpf_bind(ctx, (struct sockaddr *)&from, sizeof(from)) ? refuse(EADDRNOTAVAIL) : 1;
+}
+
+SEC("program/connect6")
+int connect6(struct bpf_sock_addr *ctx)
+{
+	struct guest *guest = caller(ctx);
+	if (!guest)
+		return 1;
+	struct address to = read6(ctx);
+	if (is_any(&to))
+		to.word[3] = bpf_htonl(1);
+	to_host6(guest, &to);
+	struct address from = guest->loopback6;
+	if (is_mapped(&to)) {
+		to.word[3] = destination(guest, to.word[3]);
+		if (!to.word[3])
+			return refuse(ECONNREFUSED);
+		from = mapped(source_to(guest, to.word[3]));
+	} else if (!equal(&to, &guest->loopback6)) {
+		from = guest->count6 ? guest->own6[0] : mapped(0);
+	}
+	write6(ctx, &to);
+	struct bpf_sock *socket = ctx->sk;
+	if (!socket || socket->src_ip6[0] || socket->src_ip6[1] || socket->src_ip6[2] ||
+	    socket->src_ip6[3])
+		return 1;
+	if (!from.word[3])
+		return refuse(ENETUNREACH);
+	struct sockaddr_in6 name = { .sin6_family = AF_INET6 };
+	__builtin_memcpy(&name.sin6_addr, &from, sizeof(from));
+	return bpf_bind(ctx, (struct sockaddr *)&name, sizeof(name)) ? refuse(EADDRNOTAVAIL) : 1;
+}
+
+/* The address that a client has asked a socket at, which is bound to "any". */
+static __always_inline const struct address *asked_at(struct bpf_sock_addr *ctx,
+						      const struct address *client)
+{
+	struct bpf_sock *socket = ctx->sk;
+	struct question question = { .client = *client, .from = ctx->user_port };
+	if (socket)
+		question.to = bpf_htons(socket->src_port);
+	return bpf_map_lookup_elem(&asked, &question);
+}
+
+SEC("program/sendmsg4")
+int sendmsg4(struct bpf_sock_addr *ctx)
+{
+	struct guest *guest = caller(ctx);
+	if (!guest)
+		return 1;
+	__be32 to = destination(guest, ctx->user_ip4);
+	if (!to)
+		return refuse(ECONNREFUSED);
+	ctx->user_ip4 = to;
+	__be32 from = ctx->msg_src_ip4;
+	if (is_bound_to_any(ctx)) {
+		struct address client = mapped(to);
+		const struct address *at = asked_at(ctx, &client);
+		from = at ? at->word[3] : source_to(guest, to);
+	} else if (!from) {
+		from = source_to(guest, to);
+	}
+	from = to_host(guest, from);
+	if (!from)
+		return refuse(ENETUNREACH);
+	if (!owns(guest, from))
+		return refuse(EADDRNOTAVAIL);
+	ctx->msg_src_ip4 = from;
+	return 1;
+}
+
+SEC("program/sendmsg6")
+int sendmsg6(struct bpf_sock_addr *ctx)
+{
+	struct guest *guest = caller(ctx);
+	if (!guest)
+		return 1;
+	struct address to = read6(ctx);
+	if (is_any(&to))
+		to.word[3] = bpf_htonl(1);
+	to_host6(guest, &to);
+	write6(ctx, &to);
+	struct address from = FIELD6(ctx->msg_src_ip6);
+	bool bound_to_any = is_bound_to_any(ctx);
+	const struct address *at = bound_to_any ? asked_at(ctx, &to) : NULL;
+	if (at) {
+		from = *at;
+	} else if (bound_to_any || is_any(&from)) {
+		if (equal(&to, &guest->loopback6))
+			from = guest->loopback6;
+		else if (guest->count6)
+			from = guest->own6[0];
+		else
+			return refuse(ENETUNREACH);
+	}
+	to_host6(guest, &from);
+	if (!owns6(guest, &from))
+		return refuse(EADDRNOTAVAIL);
+	ctx->msg_src_ip6[0] = from.word[0];
+	ctx->msg_src_ip6[1] = from.word[1];
+	ctx->msg_src_ip6[2] = from.word[2];
+	ctx->msg_src_ip6[3] = from.word[3];
+	return 1;
+}
+
+static __always_inline int show(struct bpf_sock_addr *ctx)
+{
+	struct guest *guest = caller(ctx);
+	if (guest)
+		ctx->user_ip4 = to_guest(guest, ctx->user_ip4);
+	return 1;
+}
+
+static __always_inline int show6(struct bpf_sock_addr *ctx)
+{
+	struct guest *guest = caller(ctx);
+	if (!guest)
+		return 1;
+	struct address address = read6(ctx);
+	to_guest6(guest, &address);
+	write6(ctx, &address);
+	return 1;
+}
+
+SEC("program/recvmsg4")
+int recvmsg4(struct bpf_sock_addr *ctx)
+{
+	return show(ctx);
+}
+
+SEC("program/recvmsg6")
+int recvmsg6(struct bpf_sock_addr *ctx)
+{
+	return show6(ctx);
+}
+
+SEC("program/getpeername4")
+int getpeername4(struct bpf_sock_addr *ctx)
+{
+	return show(ctx);
+}
+
+SEC("program/getpeername6")
+int getpeername6(struct bpf_sock_addr *ctx)
+{
+	return show6(ctx);
+}
+
+SEC("program/getsockname4")
+int getsockname4(struct bpf_sock_addr *ctx)
+{
+	struct guest *guest = caller(ctx);
+	if (!guest)
+		return 1;
+	if (ctx->user_ip4 == home(guest) && is_bound_to_any(ctx))
+		ctx->user_ip4 = 0;
+	else
+		ctx->user_ip4 = to_guest(guest, ctx->user_ip4);
+	return 1;
+}
+
+SEC("program/getsockname6")
+int getsockname6(struct bpf_sock_addr *ctx)
+{
+	struct guest *guest = caller(ctx);
+	if (!guest)
+		return 1;
+	struct address address = read6(ctx), any = home6(guest), both = mapped(home(guest));
+	if ((equal(&address, &any) || equal(&address, &both)) && is_bound_to_any(ctx))
+		address = (struct address){};
+	else
+		to_guest6(guest, &address);
+	write6(ctx, &address);
+	return 1;
+}

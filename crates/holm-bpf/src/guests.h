@@ -1,0 +1,207 @@
+/* What the programs know of guests with net.mode = "native", and the addresses they translate.
+ *
+ *   inside            on the host
+ *   0.0.0.0           the guest's first address; connections to its others are steered there
+ *   127.0.0.x         127.A.B.x, a network of 256 for each guest
+ *   ::                the guest's first address, where IPv6 is steered to
+ *   :: without IPv4   the guest's first IPv6 address, or the one behind ::1
+ *   ::1               an address on lo
+ */
+#pragma once
+
+#include <linux/bpf.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#define AF_INET 2
+#define AF_INET6 10
+
+/* The guests' cgroups are this far below the root: /holm/NAME. */
+#define LEVEL 2
+/* As many addresses of each family has a guest at most. */
+#define MOST 8
+
+/* An IPv6 address, or an IPv4 address as IPv6 maps it: ::ffff:a.b.c.d. */
+struct address {
+	__be32 word[4];
+};
+
+/* holm-bpf's `Guest` writes it. */
+struct guest {
+	__u64 netns; /* cookie of the host's network namespace */
+	__u32 root; /* uid of guest root on the host */
+	__be32 loopback; /* 127.A.B.0 */
+	struct address loopback6;
+	__u32 count4, count6;
+	__be32 own4[MOST];
+	struct address own6[MOST];
+};
+_Static_assert(sizeof(struct guest) == 200, "holm-bpf's GUEST");
+
+/* By cgroup. */
+struct {
+	int unused;
+} guests SEC(".maps");
+
+/* The cgroup of the guest that an address belongs to; of its loopback network, the first. */
+struct {
+	int unused;
+} owners SEC(".maps");
+
+/* Sockets that listen, by the address that they are bound to. */
+struct listener {
+	struct address address;
+	__u32 port;
+	__u32 any; /* it was bound to "any", and got the guest's first address */
+};
+struct {
+	int unused;
+} listeners SEC(".maps");
+
+/* The address at which a client has asked a socket that is bound to "any", if it is not the one
+ * that the socket got: the answer comes from there. */
+struct question {
+	struct address client;
+	__be16 from, to; /* ports */
+};
+struct {
+	int unused;
+} asked SEC(".maps");
+
+/* Sockets that were bound to "any". Those that they accept are not in it. */
+struct {
+	int unused;
+} any SEC(".maps");
+
+/* Sockets in network namespaces that guests have made, and those that they accept. */
+struct {
+	int unused;
+} elsewhere SEC(".maps");
+
+/* Reads a field of a context at its own offset: the verifier takes no computed ones. */
+#define FIELD(field) (*(const volatile __u32 *)&(field))
+#define FIELD6(field)                                                                              \
+	((struct address){ { FIELD((field)[0]), FIELD((field)[1]), FIELD((field)[2]),              \
+			     FIELD((field)[3]) } })
+
+static __always_inline bool is_loopback(__be32 address)
+{
+	return (address & bpf_htonl(0xff000000)) == bpf_htonl(0x7f000000);
+}
+
+static __always_inline bool is_in(__be32 address, __be32 network)
+{
+	return (address & bpf_htonl(0xffffff00)) == network;
+}
+
+static __always_inline bool owns(const struct guest *guest, __be32 address)
+{
+	if (is_in(address, guest->loopback))
+		return true;
+	for (__u32 i = 0; i < MOST; i++)
+		if (i < guest->count4 && guest->own4[i] == address)
+			return true;
+	return false;
+}
+
+static __always_inline bool equal(const struct address *a, const struct address *b)
+{
+	return a->word[0] == b->word[0] && a->word[1] == b->word[1] && a->word[2] == b->word[2] &&
+	       a->word[3] == b->word[3];
+}
+
+static __always_inline bool is_mapped(const struct address *address)
+{
+	return !address->word[0] && !address->word[1] && address->word[2] == bpf_htonl(0xffff);
+}
+
+static __always_inline bool is_any(const struct address *address)
+{
+	return !address->word[0] && !address->word[1] && !address->word[2] && !address->word[3];
+}
+
+static __always_inline bool is_loopback6(const struct address *address)
+{
+	return !address->word[0] && !address->word[1] && !address->word[2] &&
+	       address->word[3] == bpf_htonl(1);
+}
+
+static __always_inline bool owns6(const struct guest *guest, const struct address *address)
+{
+	if (is_mapped(address))
+		return owns(guest, address->word[3]);
+	if (equal(address, &guest->loopback6))
+		return true;
+	for (__u32 i = 0; i < MOST; i++)
+		if (i < guest->count6 && equal(&guest->own6[i], address))
+			return true;
+	return false;
+}
+
+/* An address as the guest names it, on the host. */
+static __always_inline __be32 to_host(const struct guest *guest, __be32 address)
+{
+	if (is_in(address, bpf_htonl(0x7f000000)))
+		return (address & bpf_htonl(0xff)) | guest->loopback;
+	return address;
+}
+
+static __always_inline __be32 to_guest(const struct guest *guest, __be32 address)
+{
+	if (is_in(address, guest->loopback))
+		return (address & bpf_htonl(0xff)) | bpf_htonl(0x7f000000);
+	return address;
+}
+
+static __always_inline void to_host6(const struct guest *guest, struct address *address)
+{
+	if (is_loopback6(address))
+		*address = guest->loopback6;
+	else if (is_mapped(address))
+		address->word[3] = to_host(guest, address->word[3]);
+}
+
+static __always_inline void to_guest6(const struct guest *guest, struct address *address)
+{
+	if (equal(address, &guest->loopback6))
+		*address = (struct address){ { 0, 0, 0, bpf_htonl(1) } };
+	else if (is_mapped(address))
+		address->word[3] = to_guest(guest, address->word[3]);
+}
+
+/* 127.0.0.1 of the guest. */
+static __always_inline __be32 localhost(const struct guest *guest)
+{
+	return guest->loopback | bpf_htonl(1);
+}
+
+/* Where a socket is bound that the guest binds to "any". One that takes IPv4 too is an IPv6 socket
+ * at an IPv4 address: bound to an IPv6 address it would take that alone. */
+static __always_inline __be32 home(const struct guest *guest)
+{
+	return guest->count4 ? guest->own4[0] : localhost(guest);
+}
+
+static __always_inline struct address home6(const struct guest *guest)
+{
+	return guest->count6 ? guest->own6[0] : guest->loopback6;
+}
+
+static __always_inline struct address mapped(__be32 address)
+{
+	return (struct address){ { 0, 0, bpf_htonl(0xffff), address } };
+}
+
+static __always_inline struct guest *by_address(struct address address)
+{
+	__u64 *cgroup = bpf_map_lookup_elem(&owners, &address);
+	if (!cgroup && is_mapped(&address) && is_loopback(address.word[3])) {
+		address.word[3] &= bpf_htonl(0xffffff00);
+		cgroup = bpf_map_lookup_elem(&owners, &address);
+	}
+	return cgroup ? bpf_map_lookup_elem(&guests, cgroup) : NULL;
+}

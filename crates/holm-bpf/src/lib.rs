@@ -1,0 +1,205 @@
+//! The BPF programs of `net.mode = "native"`, compiled from the C files beside this one, and the
+//! layout of what they read.
+//!
+//! `guests.h` says which address inside is which on the host, `calls.bpf.c` translates them in
+//! system calls, `packets.bpf.c` decides which socket gets a packet. Nothing here talks to the
+//! kernel: [`PROGRAMS`] are instructions with places for maps, which the loader fills in.
+
+#![forbid(unsafe_code)]
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// As many addresses of each family has a guest at most (`MOST` in `guests.h`).
+pub const ADDRESSES_MAX: usize = 8;
+
+/// One instruction, `struct bpf_insn`.
+pub type Instruction = [u8; 8];
+
+/// A program.
+#[derive(Debug, Clone, Copy)]
+pub struct Program {
+    /// Its name, which is that of its hook.
+    pub name: &'static str,
+    /// Its instructions.
+    pub instructions: &'static [Instruction],
+    /// The instructions that load a map, by index, and which.
+    pub maps: &'static [(usize, Map)],
+}
+
+/// A map that the programs share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Map {
+    /// [`Guest`] by the id of its cgroup.
+    Guests,
+    /// The id of a guest's cgroup by each of its addresses.
+    Owners,
+    /// Sockets that listen.
+    Listeners,
+    /// Sockets that were bound to "any".
+    Any,
+    /// Sockets in network namespaces that guests have made.
+    Elsewhere,
+    /// At which address a client has asked.
+    Asked,
+}
+
+impl Map {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Guests, Self::Owners, Self::Listeners, Self::Any, Self::Elsewhere, Self::Asked];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Guests => "guests",
+            Self::Owners => "owners",
+            Self::Listeners => "listeners",
+            Self::Any => "any",
+            Self::Elsewhere => "elsewhere",
+            Self::Asked => "asked",
+        }
+    }
+
+    /// How many bytes a key and a value have.
+    pub fn sizes(self) -> (u32, u32) {
+        match self {
+            Self::Guests => (8, GUEST),
+            Self::Owners => (16, 8),
+            Self::Listeners => (24, 8),
+            Self::Any | Self::Elsewhere => (4, 4),
+            Self::Asked => (20, 16),
+        }
+    }
+}
+
+/// All programs.
+pub static PROGRAMS: &[Program] = include!(concat!(env!("OUT_DIR"), "/programs.rs"));
+
+/// The size of `struct guest` in bytes.
+const GUEST: u32 = 8 + 4 + 4 + 16 + 4 + 4 + 8 * 4 + 8 * 16;
+
+/// What the programs know of a guest: `struct guest`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guest {
+    /// The cookie of the host's network namespace (`SO_NETNS_COOKIE`).
+    pub netns: u64,
+    /// The uid of guest root on the host.
+    pub root: u32,
+    /// The guest's own 127.0.0.0/24.
+    pub loopback: Ipv4Addr,
+    /// The guest's own `::1`.
+    pub loopback6: Ipv6Addr,
+    /// Its addresses, at most [`ADDRESSES_MAX`] of each family.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Guest {
+    /// The value in [`Map::Guests`].
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let own4 = || self.addresses.iter().filter_map(|address| v4(*address)).take(ADDRESSES_MAX);
+        let own6 = || self.addresses.iter().filter_map(|address| v6(*address)).take(ADDRESSES_MAX);
+        let mut bytes = Vec::with_capacity(GUEST as usize);
+        bytes.extend(self.netns.to_ne_bytes());
+        bytes.extend(self.root.to_ne_bytes());
+        bytes.extend(self.loopback.octets());
+        bytes.extend(self.loopback6.octets());
+        for count in [own4().count(), own6().count()] {
+            bytes.extend(u32::try_from(count).unwrap_or_default().to_ne_bytes());
+        }
+        let fours = bytes.len() + ADDRESSES_MAX * 4;
+        bytes.extend(own4().flat_map(|address| address.octets()));
+        bytes.resize(fours, 0);
+        bytes.extend(own6().flat_map(|address| address.octets()));
+        bytes.resize(GUEST as usize, 0);
+        bytes
+    }
+
+    /// The keys in [`Map::Owners`] of all that belongs to the guest.
+    pub fn owned(&self) -> Vec<[u8; 16]> {
+        let loopbacks = [IpAddr::V4(self.loopback), IpAddr::V6(self.loopback6)];
+        self.addresses.iter().copied().chain(loopbacks).map(owner_key).collect()
+    }
+}
+
+/// The key in [`Map::Owners`] of an address.
+pub fn owner_key(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    }
+}
+
+fn v4(address: IpAddr) -> Option<Ipv4Addr> {
+    match address {
+        IpAddr::V4(v4) => Some(v4),
+        IpAddr::V6(_) => None,
+    }
+}
+
+fn v6(address: IpAddr) -> Option<Ipv6Addr> {
+    match address {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(v6) => Some(v6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_programs_are_there() {
+        let mut names: Vec<_> = PROGRAMS.iter().map(|program| program.name).collect();
+        names.sort_unstable();
+        let expected = [
+            "bind4",
+            "bind6",
+            "connect4",
+            "connect6",
+            "egress",
+            "getpeername4",
+            "getpeername6",
+            "getsockname4",
+            "getsockname6",
+            "ingress",
+            "recvmsg4",
+            "recvmsg6",
+            "sendmsg4",
+            "sendmsg6",
+            "sk_lookup",
+            "sock_create",
+            "sock_ops",
+            "steer",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn maps_are_loaded_by_two_instructions() {
+        for program in PROGRAMS {
+            for (at, map) in program.maps {
+                // BPF_LD | BPF_IMM | BPF_DW
+                assert_eq!(program.instructions[*at][0], 0x18, "{} {map:?}", program.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_guest_has_the_layout_of_the_programs() {
+        let guest = Guest {
+            netns: 7,
+            root: 100_000,
+            loopback: Ipv4Addr::new(127, 5, 6, 0),
+            loopback6: "fd00::1".parse().unwrap(),
+            addresses: vec!["10.0.0.1".parse().unwrap(), "fd00::2".parse().unwrap()],
+        };
+        let bytes = guest.to_bytes();
+        assert_eq!(bytes.len(), GUEST as usize);
+        assert_eq!(bytes[..8], 7u64.to_ne_bytes());
+        assert_eq!(bytes[12..16], [127, 5, 6, 0]);
+        assert_eq!(bytes[32..40], [1u32.to_ne_bytes(), 1u32.to_ne_bytes()].concat()[..]);
+        assert_eq!(bytes[40..44], [10, 0, 0, 1]);
+        assert_eq!(bytes[72], 0xfd);
+        assert_eq!(guest.owned().len(), 4);
+    }
+}

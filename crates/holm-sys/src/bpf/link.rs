@@ -1,0 +1,70 @@
+//! Attaching programs.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::{Hook, bpf};
+
+/// What a program is attached to.
+#[derive(Debug, Clone, Copy)]
+pub enum Target<'a> {
+    /// A cgroup of v2, or a network namespace.
+    Directory(BorrowedFd<'a>),
+    /// An interface of the calling thread's network namespace, by index.
+    Interface(u32),
+}
+
+/// The part of `union bpf_attr` that `BPF_LINK_CREATE` reads.
+#[repr(C)]
+#[derive(Default)]
+struct CreateLink {
+    program: u32,
+    target: u32,
+    attach_type: u32,
+    flags: u32,
+    details: [u64; 6],
+}
+
+/// The part of `union bpf_attr` that `BPF_PROG_QUERY` reads and writes.
+#[repr(C)]
+#[derive(Default)]
+struct QueryPrograms {
+    cgroup: u32,
+    attach_type: u32,
+    flags: [u32; 2],
+    ids: u64,
+    count: u32,
+    padding: u32,
+}
+
+const PROG_QUERY: i32 = 16;
+const LINK_CREATE: i32 = 28;
+
+/// Attaches a program, until the link is closed and no longer pinned.
+pub fn link(program: BorrowedFd<'_>, hook: Hook, target: Target<'_>) -> io::Result<OwnedFd> {
+    let mut attr = CreateLink {
+        program: program.as_raw_fd().cast_unsigned(),
+        target: match target {
+            Target::Directory(fd) => fd.as_raw_fd().cast_unsigned(),
+            Target::Interface(index) => index,
+        },
+        attach_type: hook.attach_type(),
+        ..CreateLink::default()
+    };
+    // SAFETY: there are no addresses in it.
+    let fd = unsafe { bpf(LINK_CREATE, &mut attr) }?;
+    // SAFETY: a descriptor that the kernel just made, which nothing else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// How many programs are attached to a hook of a cgroup; an error where groups take none.
+pub fn count_attached(cgroup: BorrowedFd<'_>, hook: Hook) -> io::Result<u32> {
+    let mut attr = QueryPrograms {
+        cgroup: cgroup.as_raw_fd() as u32,
+        attach_type: hook.attach_type(),
+        ..QueryPrograms::default()
+    };
+    // SAFETY: `ids` is null and its room is given as 0, so the kernel writes the count alone.
+    unsafe { bpf(PROG_QUERY, &mut attr) }?;
+    Ok(attr.count)
+}
