@@ -23,6 +23,7 @@ impl Snapshot {
         items.extend(cgroups().iter().map(|path| format!("cgroup {}", path.display())));
         items.extend(mounts().into_iter().map(|line| format!("mount {line}")));
         items.extend(links().into_iter().map(|name| format!("link {name}")));
+        items.extend(loopback_addresses().into_iter().map(|text| format!("address {text}")));
         items.extend(nft_tables().into_iter().map(|name| format!("nft {name}")));
         items.extend(loops().into_iter().map(|file| format!("loop {file}")));
         items.extend(processes().into_iter().map(|process| format!("process {process}")));
@@ -78,10 +79,19 @@ fn names_a_guest(table: &str) -> bool {
 fn is_of(item: &str, number: u32) -> bool {
     let (group, link) = (format!("holm-{number}"), format!("h{number}-"));
     let (run, instance) = (format!("/run/holm/{number}"), format!("/run/holm/instances/{number}"));
-    item.split([' ', '/', '(', ')']).any(|word| word == group || word.starts_with(&link))
+    let address = format!("address fd00686f6c6d{number:04x}");
+    item.starts_with(&address)
+        || item.split([' ', '/', '(', ')']).any(|word| word == group || word.starts_with(&link))
         || item
             .split(' ')
             .any(|word| word == run || word == instance || word.starts_with(&format!("{run}/")))
+}
+
+/// The IPv6 addresses of `lo`, in hexadecimal.
+fn loopback_addresses() -> Vec<String> {
+    let text = fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
+    let of_lo = text.lines().filter(|line| line.ends_with(" lo"));
+    of_lo.filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()
 }
 
 /// Instance numbers in use, with the root that holds each.

@@ -213,6 +213,9 @@ fn remove_instance(number: u32) {
             let _ = Command::new("ip").arg("link").arg("delete").arg(entry.file_name()).output();
         }
     }
+    let addresses = format!("fd00:686f:6c6d:{number:x}:ffff::/80");
+    let _ =
+        Command::new("ip").args(["-6", "address", "flush", "dev", "lo", "to", &addresses]).output();
     let _ = Command::new("nft").args(["delete", "table", "inet", &group]).output();
     let _ = remove_tree(Path::new(&format!("/run/holm/{number}")));
     let _ = std::fs::remove_file(format!("/run/holm/instances/{number}"));

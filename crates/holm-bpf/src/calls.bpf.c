@@ -218,10 +218,12 @@ int sendmsg4(struct bpf_sock_addr *ctx)
 		return refuse(ECONNREFUSED);
 	ctx->user_ip4 = to;
 	__be32 from = ctx->msg_src_ip4;
-	if (is_bound_to_any(ctx)) {
+	/* 127.0.0.6 is what the kernel has for sockets that are bound to an IPv6 address. */
+	bool chosen = from && from != home(guest) && from != bpf_htonl(0x7f000006);
+	if (!chosen && is_bound_to_any(ctx)) {
 		struct address client = mapped(to);
 		const struct address *at = asked_at(ctx, &client);
-		from = at ? at->word[3] : source_to(guest, to);
+		from = at && owns6(guest, at) ? at->word[3] : source_to(guest, to);
 	} else if (!from) {
 		from = source_to(guest, to);
 	}
@@ -245,10 +247,11 @@ int sendmsg6(struct bpf_sock_addr *ctx)
 		to.word[3] = bpf_htonl(1);
 	to_host6(guest, &to);
 	write6(ctx, &to);
-	struct address from = FIELD6(ctx->msg_src_ip6);
-	bool bound_to_any = is_bound_to_any(ctx);
+	struct address from = FIELD6(ctx->msg_src_ip6), any = home6(guest);
+	bool unchosen = is_any(&from) || is_mapped(&from) || equal(&from, &any);
+	bool bound_to_any = unchosen && is_bound_to_any(ctx);
 	const struct address *at = bound_to_any ? asked_at(ctx, &to) : NULL;
-	if (at) {
+	if (at && owns6(guest, at)) {
 		from = *at;
 	} else if (bound_to_any || is_any(&from)) {
 		if (equal(&to, &guest->loopback6))

@@ -47,7 +47,8 @@ struct {
 	int unused;
 } guests SEC(".maps");
 
-/* The cgroup of the guest that an address belongs to; of its loopback network, the first. */
+/* The cgroup of the guest that an address belongs to. A loopback network is its first address with
+ * a 1 before it, so that it is not taken for one. */
 struct {
 	int unused;
 } owners SEC(".maps");
@@ -142,6 +143,16 @@ static __always_inline bool owns6(const struct guest *guest, const struct addres
 	return false;
 }
 
+/* Whether a guest, to which an address belongs, is reached there from another one. Its loopback is
+ * not for other guests. */
+static __always_inline bool is_reached(const struct guest *guest, const struct address *at,
+				       const struct address *from)
+{
+	bool inside = is_mapped(at) ? is_in(at->word[3], guest->loopback) :
+				      equal(at, &guest->loopback6);
+	return !inside || owns6(guest, from);
+}
+
 /* An address as the guest names it, on the host. */
 static __always_inline __be32 to_host(const struct guest *guest, __be32 address)
 {
@@ -200,6 +211,7 @@ static __always_inline struct guest *by_address(struct address address)
 {
 	__u64 *cgroup = bpf_map_lookup_elem(&owners, &address);
 	if (!cgroup && is_mapped(&address) && is_loopback(address.word[3])) {
+		address.word[0] = bpf_htonl(1);
 		address.word[3] &= bpf_htonl(0xffffff00);
 		cgroup = bpf_map_lookup_elem(&owners, &address);
 	}

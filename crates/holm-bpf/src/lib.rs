@@ -116,9 +116,16 @@ impl Guest {
 
     /// The keys in [`Map::Owners`] of all that belongs to the guest.
     pub fn owned(&self) -> Vec<[u8; 16]> {
-        let loopbacks = [IpAddr::V4(self.loopback), IpAddr::V6(self.loopback6)];
-        self.addresses.iter().copied().chain(loopbacks).map(owner_key).collect()
+        let own = self.addresses.iter().copied().map(owner_key);
+        own.chain([network_key(self.loopback), owner_key(self.loopback6.into())]).collect()
     }
+}
+
+/// The key in [`Map::Owners`] of a guest's loopback network.
+pub fn network_key(network: Ipv4Addr) -> [u8; 16] {
+    let mut key = owner_key(network.into());
+    key[3] = 1;
+    key
 }
 
 /// The key in [`Map::Owners`] of an address.

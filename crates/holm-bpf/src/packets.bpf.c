@@ -14,34 +14,45 @@ static __always_inline bool is_elsewhere(struct __sk_buff *packet)
 	return socket && bpf_sk_storage_get(&elsewhere, socket, NULL, 0);
 }
 
-/* Whether the guest of a socket has the address at an offset of the IP header. */
-static __always_inline bool has(struct __sk_buff *packet, __u32 offset4, __u32 offset6)
+/* The addresses of a packet. False for another protocol than IP. */
+static __always_inline bool addresses(struct __sk_buff *packet, struct address *from,
+				      struct address *to)
+{
+	*from = mapped(0);
+	*to = mapped(0);
+	if (packet->protocol == bpf_htons(ETH_P_IP))
+		return !bpf_skb_load_bytes(packet, offsetof(struct iphdr, saddr), &from->word[3], 4) &&
+		       !bpf_skb_load_bytes(packet, offsetof(struct iphdr, daddr), &to->word[3], 4);
+	return packet->protocol == bpf_htons(ETH_P_IPV6) &&
+	       !bpf_skb_load_bytes(packet, offsetof(struct ipv6hdr, saddr), from, sizeof(*from)) &&
+	       !bpf_skb_load_bytes(packet, offsetof(struct ipv6hdr, daddr), to, sizeof(*to));
+}
+
+static __always_inline struct guest *guest_of(struct __sk_buff *packet)
 {
 	__u64 cgroup = bpf_skb_ancestor_cgroup_id(packet, LEVEL);
-	struct guest *guest = bpf_map_lookup_elem(&guests, &cgroup);
-	if (!guest)
-		return true;
-	struct address address = mapped(0);
-	bool own = false;
-	if (packet->protocol == bpf_htons(ETH_P_IP))
-		own = !bpf_skb_load_bytes(packet, offset4, &address.word[3], 4) &&
-		      owns(guest, address.word[3]);
-	else if (packet->protocol == bpf_htons(ETH_P_IPV6))
-		own = !bpf_skb_load_bytes(packet, offset6, &address, sizeof(address)) &&
-		      owns6(guest, &address);
-	return own || is_elsewhere(packet);
+	return bpf_map_lookup_elem(&guests, &cgroup);
 }
 
 SEC("program/egress")
 int egress(struct __sk_buff *packet)
 {
-	return has(packet, offsetof(struct iphdr, saddr), offsetof(struct ipv6hdr, saddr));
+	struct guest *guest = guest_of(packet);
+	struct address from, to;
+	if (!guest || (addresses(packet, &from, &to) && owns6(guest, &from)))
+		return 1;
+	return is_elsewhere(packet);
 }
 
 SEC("program/ingress")
 int ingress(struct __sk_buff *packet)
 {
-	return has(packet, offsetof(struct iphdr, daddr), offsetof(struct ipv6hdr, daddr));
+	struct guest *guest = guest_of(packet);
+	struct address from, to;
+	if (!guest || (addresses(packet, &from, &to) && owns6(guest, &to) &&
+		       is_reached(guest, &to, &from)))
+		return 1;
+	return is_elsewhere(packet);
 }
 
 /* Remembers each socket that begins to listen. When it is closed, the kernel forgets it. */
@@ -92,10 +103,17 @@ int sk_lookup(struct bpf_sk_lookup *ctx)
 	/* Read in any case: two ways to read one would become one at a computed place. */
 	__be32 local4 = FIELD(ctx->local_ip4);
 	struct address local6 = FIELD6(ctx->local_ip6);
+	__be32 remote4 = FIELD(ctx->remote_ip4);
+	struct address remote6 = FIELD6(ctx->remote_ip6);
 	struct listener key = { .port = ctx->local_port };
 	key.address = ctx->family == AF_INET ? mapped(local4) : local6;
 	struct guest *guest = by_address(key.address);
-	if (!guest || assign(ctx, &key))
+	if (!guest)
+		return SK_PASS;
+	struct address from = ctx->family == AF_INET ? mapped(remote4) : remote6;
+	if (!is_reached(guest, &key.address, &from))
+		return SK_DROP;
+	if (assign(ctx, &key))
 		return SK_PASS;
 	key.any = 1;
 	if (ctx->family == AF_INET6) {
@@ -134,7 +152,7 @@ int steer(struct __sk_buff *packet)
 	__u32 header;
 	if (packet->protocol == bpf_htons(ETH_P_IP)) {
 		struct iphdr ip;
-		if (bpf_skb_load_bytes(packet, ETH_HLEN, &ip, sizeof(ip)) ||
+		if (bpf_skb_load_bytes_relative(packet, 0, &ip, sizeof(ip), BPF_HDR_START_NET) ||
 		    ip.protocol != IPPROTO_UDP || ip.frag_off & bpf_htons(0x1fff))
 			return TC_ACT_UNSPEC;
 		header = ip.ihl * 4;
@@ -142,7 +160,7 @@ int steer(struct __sk_buff *packet)
 		from = mapped(ip.saddr);
 	} else if (packet->protocol == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6hdr ip;
-		if (bpf_skb_load_bytes(packet, ETH_HLEN, &ip, sizeof(ip)) ||
+		if (bpf_skb_load_bytes_relative(packet, 0, &ip, sizeof(ip), BPF_HDR_START_NET) ||
 		    ip.nexthdr != IPPROTO_UDP)
 			return TC_ACT_UNSPEC;
 		header = sizeof(ip);
@@ -152,7 +170,7 @@ int steer(struct __sk_buff *packet)
 		return TC_ACT_UNSPEC;
 	}
 	struct guest *guest = by_address(to);
-	if (!guest || bpf_skb_load_bytes(packet, ETH_HLEN + header, &udp, sizeof(udp)))
+	if (!guest || bpf_skb_load_bytes_relative(packet, header, &udp, sizeof(udp), BPF_HDR_START_NET))
 		return TC_ACT_UNSPEC;
 	name.ipv4.saddr = from.word[3];
 	name.ipv4.sport = udp.source;

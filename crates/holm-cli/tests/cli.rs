@@ -258,7 +258,7 @@ fn completion_knows_verbs_options_and_keys() {
     assert_eq!(words(&["create", "web", "--net=h"]), "--net=host\n");
     // As bash divides them: what is completed is the last word alone.
     assert_eq!(words(&["set", "web", "net.mode", "=", "p"]), "private\n");
-    assert_eq!(words(&["set", "web", "net.mode", "="]), "private\nnone\nhost\n");
+    assert_eq!(words(&["set", "web", "net.mode", "="]), "private\nnative\nnone\nhost\n");
     assert_eq!(words(&["set", "web", "net.mode", "=", "none", "protect", "=", "t"]), "true\n");
     assert_eq!(words(&["create", "web", "--net", "=", "h"]), "host\n");
 }

@@ -17,6 +17,7 @@ mod linger;
 mod links;
 mod locks;
 mod mounts;
+mod native;
 mod netlink;
 mod offsets;
 mod project;
@@ -58,6 +59,11 @@ usage: holm-probe WHAT [ARG...]
   links-attributes    which of them change attributes only
   hold-page FILE [--write]
                       map its first page, print process id, address and first byte, keep it until its input ends
+  serve NAME          TCP and UDP servers on the same ports as those of other guests, until input ends
+  ask PROTOCOL ADDRESS:PORT
+                      what such a server answers: tcp, udp, or udp from a connected socket (udp-connected)
+  confined OWN OUTSIDE OTHER...
+                      with the address OWN nothing can be done with OTHER, nor sent to OUTSIDE as OTHER
   fuse                serve an empty directory on standard input, a /dev/fuse that is mounted";
 
 fn main() -> ExitCode {
@@ -92,6 +98,11 @@ fn main() -> ExitCode {
             return ended(links::hold_page(file, write.contains(&"--write")).is_ok());
         }
         ["fuse"] => fuse::serve(),
+        ["serve", name] => native::serve(&mut report, name),
+        ["ask", protocol, to] => native::ask(protocol, to),
+        ["confined", own, outside, others @ ..] => {
+            native::confined(&mut report, own, outside, others);
+        }
         ["inotify", count] => limits::inotify(number(count)),
         ["closed-connection"] => use_up::closed_connection(),
         ["mutate", seed, count, "--no-links", roots @ ..] => {

@@ -36,7 +36,8 @@ pub struct Guest {
     uptime_seconds: Option<u64>,
     /// Which network it has; null if it does not run.
     network: Option<Network>,
-    /// Its addresses, IPv4 first; none if it does not run, or has no network of its own.
+    /// Its addresses, IPv4 first, or as in `net.address` of a native guest; none if it does not
+    /// run, or has none of its own.
     addresses: Vec<IpAddr>,
     /// Its published ports; none if it does not run.
     ports: Vec<PublishedPort>,
@@ -175,11 +176,12 @@ pub fn mode(mode: NetMode) -> &'static str {
     match mode {
         NetMode::Private => "private",
         NetMode::Host => "host",
+        NetMode::Native => "native",
         NetMode::None => "none",
     }
 }
 
-/// The addresses of a running guest that has a network of its own.
+/// The addresses of a running guest that has some of its own.
 pub fn addresses(record: &RunRecord) -> Vec<IpAddr> {
     let network = &record.network;
     match network.mode {
@@ -187,6 +189,7 @@ pub fn addresses(record: &RunRecord) -> Vec<IpAddr> {
             let v6 = network.guest_v6.map(IpAddr::V6);
             std::iter::once(IpAddr::V4(network.guest_v4)).chain(v6).collect()
         }
+        NetMode::Native => network.native.clone(),
         NetMode::Host | NetMode::None => Vec::new(),
     }
 }

@@ -113,6 +113,13 @@ fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {
     match state.network.mode {
         NetMode::None => lines.push(("network", "none".to_owned())),
         NetMode::Host => lines.push(("network", "the host's".to_owned())),
+        NetMode::Native => {
+            let own: Vec<String> = state.network.native.iter().map(ToString::to_string).collect();
+            lines.push(("network", "the host's, with addresses of its own".to_owned()));
+            if !own.is_empty() {
+                lines.push(("address", own.join(" ")));
+            }
+        }
         NetMode::Private => {
             let v6 = state.network.guest_v6.map_or(String::new(), |a| format!(" {a}"));
             lines.push(("address", format!("{}{v6}", state.network.guest_v4)));

@@ -38,6 +38,12 @@ impl PoolCgroup {
         &self.name
     }
 
+    /// Opens it on v2. It is there as soon as a guest's is.
+    pub fn open(&self) -> Result<OwnedFd> {
+        let opened = open_dir(self.layout.open_v2()?, &*self.name);
+        opened.map_err(|e| Error::io("open cgroup", &self.name, e))
+    }
+
     /// The names of the guests that have a cgroup: they run, or have not been cleaned up.
     pub fn guests(&self) -> Result<Vec<String>> {
         let fail = |e| Error::io("list cgroup", &self.name, e);

@@ -5,6 +5,9 @@ use std::collections::HashSet;
 use super::entry::Entry;
 use super::types::{Arch, BindMount, Config, Init, NetMode};
 
+/// How many addresses of each family a native guest has at most (`MOST` of holm-bpf's programs).
+const NATIVE_ADDRESSES: usize = 8;
+
 /// A conflict, reported at a key and at an item of its list.
 pub(super) struct Conflict {
     pub key: String,
@@ -82,6 +85,7 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
     let net = &config.net;
     let (mode, why) = match net.mode {
         NetMode::Private => return check_addresses(config),
+        NetMode::Native => return check_native(config),
         NetMode::None => ("none", "the guest has no network"),
         NetMode::Host => ("host", "the guest's ports are the host's"),
     };
@@ -115,6 +119,25 @@ fn check_addresses(config: &Config) -> Result<(), Conflict> {
     }
 }
 
+fn check_native(config: &Config) -> Result<(), Conflict> {
+    let net = &config.net;
+    if !net.publish.is_empty() {
+        let message = "net.publish conflicts with net.mode = \"native\": the guest has all ports of \
+                       its addresses";
+        return Err(conflict("net.publish", message));
+    }
+    for (name, v6) in [("IPv4", false), ("IPv6", true)] {
+        let mut same = net.address.iter().enumerate().filter(|(_, a)| a.is_ipv6() == v6);
+        if let Some((item, _)) = same.nth(NATIVE_ADDRESSES) {
+            let message = format!(
+                "net.address: a native guest has at most {NATIVE_ADDRESSES} {name} addresses"
+            );
+            return Err(Conflict { item: Some(item), ..conflict("net.address", message) });
+        }
+    }
+    no_duplicates("net.address", net.address.iter())
+}
+
 /// Volumes are mounted before what `mounts` names.
 fn check_volumes(config: &Config) -> Result<(), Conflict> {
     for (item, volume) in config.volumes.iter().enumerate() {
@@ -143,6 +166,7 @@ fn no_duplicates<T: std::hash::Hash + Eq>(
                 "net.publish" => "the same host port is published twice",
                 "mounts" => "two mounts have the same target",
                 "volumes" => "two volumes have the same target",
+                "net.address" => "the same address is given twice",
                 _ => "the same device is given twice",
             };
             return Err(Conflict { item: Some(item), ..conflict(key, format!("{key}: {what}")) });

@@ -17,8 +17,12 @@ const DISK_KINDS: [(&str, DiskKind); 4] = [
     ("memory", DiskKind::Memory),
     ("read-only", DiskKind::ReadOnly),
 ];
-const MODES: [(&str, NetMode); 3] =
-    [("private", NetMode::Private), ("none", NetMode::None), ("host", NetMode::Host)];
+const MODES: [(&str, NetMode); 4] = [
+    ("private", NetMode::Private),
+    ("native", NetMode::Native),
+    ("none", NetMode::None),
+    ("host", NetMode::Host),
+];
 const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
 
 /// All keys, in the order of the documentation.
@@ -258,10 +262,11 @@ pub(super) static KEYS: [Key; 40] = [
     },
     Key {
         name: "net.mode",
-        kind: Kind::Choice(&["private", "none", "host"]),
+        kind: Kind::Choice(&["private", "native", "none", "host"]),
         default: "private",
         effect: NextStart,
-        help: "an own network stack behind the host's address, only loopback, or the host's stack",
+        help: "an own network stack behind the host's address, the host's stack with addresses of \
+               its own, only loopback, or the host's stack",
         set: |c, i| choice(i, &MODES).map(|v| c.net.mode = v),
         show: |c, _| choice_name(c.net.mode, &MODES),
     },
@@ -270,7 +275,8 @@ pub(super) static KEYS: [Key; 40] = [
         kind: Kind::List("10.97.0.5"),
         default: "from Holm's pool",
         effect: NextStart,
-        help: "fixed addresses, at most one IPv4 and one IPv6",
+        help: "fixed addresses: of a private guest at most one IPv4 and one IPv6, of a native one \
+               up to eight of each, which this host has",
         set: |c, i| each(i, values::address).map(|v| c.net.address = v),
         show: |c, _| c.net.address.iter().map(ToString::to_string).collect(),
     },

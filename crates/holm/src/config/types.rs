@@ -192,7 +192,8 @@ pub enum DiskKind {
 pub struct Net {
     /// Which stack the guest uses.
     pub mode: NetMode,
-    /// Fixed addresses, at most one of IPv4 and one of IPv6; a missing one comes from the pool.
+    /// Fixed addresses. A private guest has at most one of IPv4 and one of IPv6, and a missing one
+    /// comes from the pool; a native guest has several that are the host's, or none.
     pub address: Vec<IpAddr>,
     /// Ports of the host that lead to ports of the guest.
     pub publish: Vec<Publish>,
@@ -227,6 +228,8 @@ pub enum NetMode {
     None,
     /// The host's, without isolation.
     Host,
+    /// The host's, with addresses of its own.
+    Native,
 }
 
 /// One published port. A range in the file becomes one of these for each port.

@@ -51,7 +51,21 @@ impl<'a> Attempt<'a> {
         step::done("cgroup");
         attempt.record(0, own_pid())?;
         step::done("record");
+        if let Err(error) = attempt.admit() {
+            attempt.undo();
+            return Err(error);
+        }
         Ok(attempt)
+    }
+
+    /// Gives a native guest its addresses. After the run record is written, so that whoever cleans
+    /// up after a killed start takes them back.
+    fn admit(&self) -> Result<()> {
+        let Decision { guest, network, ids, .. } = &self.decision;
+        let pool = || Ok::<_, Error>(guest.pool().cgroup()?.open()?);
+        net::admit(network, pool, self.cgroup.dir_fd(), ids.base)?;
+        step::done("net-admit");
+        Ok(())
     }
 
     /// Launches the guest by `launch`, which assembles and releases it. Init loads its own filter,
@@ -137,6 +151,7 @@ impl<'a> Attempt<'a> {
     pub fn clean_up(self) {
         let _ = self.cgroup.kill();
         let _ = net::clean_up(&self.decision.network);
+        let _ = net::dismiss(&self.decision.network, self.cgroup.dir_fd());
         self.let_go();
     }
 
@@ -145,6 +160,7 @@ impl<'a> Attempt<'a> {
     pub fn undo(self) {
         let _ = self.cgroup.kill();
         let _ = net::detach(&self.decision.network);
+        let _ = net::dismiss(&self.decision.network, self.cgroup.dir_fd());
         self.let_go();
     }
 

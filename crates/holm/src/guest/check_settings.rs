@@ -32,11 +32,13 @@ pub(super) fn check_settings(guest: &Guest<'_>, old: &Config, new: &Config) -> R
     for device in new.devices.iter().filter(|device| !old.devices.contains(device)) {
         rootfs::check_device(device).map_err(launch::Error::from)?;
     }
-    if new.net.mode != NetMode::Private {
-        return Ok(());
-    }
-    for address in new.net.address.iter().filter(|address| !old.net.address.contains(address)) {
-        net::check_address(*address)?;
+    let known =
+        |address: &&IpAddr| old.net.mode == new.net.mode && old.net.address.contains(address);
+    for address in new.net.address.iter().filter(|address| !known(address)) {
+        net::check_address(new.net.mode, *address)?;
+        if new.net.mode != NetMode::Private {
+            continue;
+        }
         if let Some(owner) = owner(guest, *address)? {
             return Err(Error::AddressTaken { address: *address, owner });
         }

@@ -1,12 +1,13 @@
 //! Dispatch by mode: the only place that maps a mode to its implementation.
 
 use std::net::IpAddr;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::dns;
 use super::error::Error;
 use super::host::Host;
 use super::mode::{Files, Mode};
+use super::native::{self, Native};
 use super::netlink::Socket;
 use super::none::NoNetwork;
 use super::plan::{self, plan_addresses};
@@ -20,6 +21,7 @@ fn implementation(network: &Network) -> &'static dyn Mode {
         NetMode::Private => &Private,
         NetMode::None => &NoNetwork,
         NetMode::Host => &Host,
+        NetMode::Native => &Native,
     }
 }
 
@@ -39,8 +41,12 @@ pub fn plan(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
     Ok(network)
 }
 
-/// Refuses an address in `net.address` that no private guest can have on this host.
-pub fn check_address(address: IpAddr) -> Result<(), Error> {
+/// Refuses an address in `net.address` that no guest of this mode can have on this host.
+pub fn check_address(mode: NetMode, address: IpAddr) -> Result<(), Error> {
+    if mode == NetMode::Native {
+        // Whether the host has it may change until the start.
+        return native::check_address(address);
+    }
     plan::check_address(address)?;
     private::check_not_hosts(&Socket::route()?, address)
 }
@@ -68,6 +74,29 @@ pub fn has_own_namespace(network: &Network) -> bool {
 /// Whether a veth pair connects the guest to the host. The ruleset protects such guests.
 pub fn has_veth(network: &Network) -> bool {
     implementation(network).has_veth()
+}
+
+/// Gives a native guest its addresses, before any process of it runs. `pool` opens the cgroup of
+/// the Holm root, `cgroup` is the guest's below it, `root` the uid of guest root on the host.
+pub fn admit<E: From<Error>>(
+    network: &Network,
+    pool: impl FnOnce() -> Result<OwnedFd, E>,
+    cgroup: BorrowedFd<'_>,
+    root: u32,
+) -> Result<(), E> {
+    match network.mode {
+        NetMode::Native => Ok(native::admit(network, pool()?.as_fd(), cgroup, root)?),
+        _ => Ok(()),
+    }
+}
+
+/// Takes the addresses of a native guest back, after its last process has ended; succeeds if there
+/// is nothing to take back.
+pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
+    match network.mode {
+        NetMode::Native => native::dismiss(network, cgroup),
+        _ => Ok(()),
+    }
 }
 
 /// Makes the host's side of a guest's network; `netns` is the guest's network namespace.
@@ -107,6 +136,7 @@ pub fn clean_up(network: &Network) -> Result<(), Error> {
 
 /// Removes everything that an instance without running guests has on the host.
 pub fn destroy_instance(instance: u8) -> Result<(), Error> {
+    native::destroy(instance)?;
     private::destroy(instance)
 }
 

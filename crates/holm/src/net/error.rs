@@ -62,6 +62,28 @@ pub enum Error {
         /// The address.
         address: IpAddr,
     },
+    /// An address in `net.address` of a native guest that the host does not have.
+    #[error(
+        "net.address: this host has no address {address}, and a native guest has addresses of the \
+         host; add it (`ip address add {address} dev INTERFACE`), or set another one"
+    )]
+    NotHosts {
+        /// The address.
+        address: IpAddr,
+    },
+    /// The BPF programs of native guests.
+    #[error(
+        "cannot {what} {object} (net.mode = \"native\" needs CAP_BPF, CAP_NET_ADMIN and a kernel \
+         from 6.12 with CONFIG_CGROUP_BPF: `holm doctor bpf`)"
+    )]
+    Programs {
+        /// What was tried.
+        what: &'static str,
+        /// With what.
+        object: String,
+        /// The kernel's error.
+        source: io::Error,
+    },
     /// No address is left.
     #[error(
         "the address pool 10.{second}.0.0/16 of this Holm root is empty (context id {context} of \
@@ -218,6 +240,11 @@ impl Coded for Error {
                 .object(address)
                 .reason("it is an address of this host itself")
                 .remedy("set another net.address, or publish ports there with net.publish"),
+            Self::NotHosts { address } => Details::new(Code::AddressNotFound)
+                .object(address)
+                .reason("a native guest has addresses of the host")
+                .remedy("add it to an interface, or set another net.address"),
+            Self::Programs { object, .. } => Details::new(Code::NetworkFailed).object(object),
             Self::AddressesExhausted { second, .. } => Details::new(Code::AddressesExhausted)
                 .object(format!("10.{second}.0.0/16"))
                 .remedy("remove a guest that is no longer needed"),

@@ -1,9 +1,9 @@
 //! A guest's network, by `net.mode`.
 //!
 //! All functions act on the network namespace of the calling thread. [`mode`] is the trait that
-//! each mode implements; [`private`], [`none`] and [`host`] are the modes, and [`by_mode`]
-//! dispatches to them. The other files are shared by all modes: netlink, interfaces and routes,
-//! name servers, published ports, errors.
+//! each mode implements; [`private`], [`native`], [`none`] and [`host`] are the modes, and
+//! [`by_mode`] dispatches to them. The other files are shared by all modes: netlink, interfaces and
+//! routes, name servers, published ports, errors.
 
 mod addresses;
 mod by_mode;
@@ -27,8 +27,9 @@ mod uapi;
 
 pub use addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, context_of};
 pub use by_mode::{
-    attach, check_address, check_addresses, clean_up, configure_inside, destroy_instance, detach,
-    detach_unrecorded, files, has_own_namespace, has_veth, is_attached, plan, responder,
+    admit, attach, check_address, check_addresses, clean_up, configure_inside, destroy_instance,
+    detach, detach_unrecorded, dismiss, files, has_own_namespace, has_veth, is_attached, plan,
+    responder,
 };
 pub use error::Error;
 pub use loopback::loopback_up;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, host_interface, subnets};
 use super::error::Error;
-use crate::config::Net;
+use crate::config::{Net, NetMode};
 use crate::record::Network;
 
 /// The MTU without an uplink, in bytes.
@@ -31,7 +31,13 @@ pub fn plan_addresses(instance: u8, context: u32, net: &Net) -> Result<Network, 
         peers: net.peers,
         host_access: net.host_access,
         dns: Vec::new(),
+        native: Vec::new(),
     };
+    if net.mode == NetMode::Native {
+        // They are the host's: `native` looks whether it has them.
+        network.native.clone_from(&net.address);
+        return Ok(network);
+    }
     for address in &net.address {
         check_address(*address)?;
         match *address {

@@ -43,6 +43,8 @@ pub enum Request {
     PublishPort,
     UnpublishPort,
     TryPort,
+    AddLoopbackV6,
+    RemoveLoopbackV6,
 }
 
 impl Request {
@@ -87,6 +89,8 @@ impl Request {
             Self::PublishPort => "publishing a port",
             Self::UnpublishPort => "unpublishing a port",
             Self::TryPort => "trying a published port",
+            Self::AddLoopbackV6 => "adding the address behind the guest's ::1",
+            Self::RemoveLoopbackV6 => "removing the address behind the guest's ::1",
         }
     }
 }

@@ -5,9 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use rustix::io::Errno;
 
 use super::link;
-use super::netlink::{Attributes, Batch, CREATE, EXCL, REPLACE, Refused, Socket, number};
+use super::netlink::{Batch, CREATE, EXCL, REPLACE, Refused, Socket, find, number};
 use super::request::Request;
-use super::uapi::{AF_INET, AF_INET6, RTM_GETROUTE, RTM_NEWADDR, RTM_NEWNEIGH, RTM_NEWROUTE};
+use super::uapi::{
+    AF_INET, AF_INET6, RTM_DELADDR, RTM_GETROUTE, RTM_NEWADDR, RTM_NEWNEIGH, RTM_NEWROUTE,
+};
 
 fn family(address: IpAddr) -> u8 {
     if address.is_ipv4() { AF_INET } else { AF_INET6 }
@@ -41,6 +43,20 @@ pub fn add_address(batch: &mut Batch, request: Request, index: u32, address: IpA
         .message(request, RTM_NEWADDR, CREATE | EXCL, &header)
         .attr(IFA_LOCAL, &octets)
         .attr(IFA_ADDRESS, &octets);
+}
+
+/// Removes an address from an interface.
+pub fn remove_address(
+    batch: &mut Batch,
+    request: Request,
+    index: u32,
+    address: IpAddr,
+    prefix: u8,
+) {
+    const IFA_LOCAL: u16 = 2;
+    let mut header = [family(address), prefix, 0, 0, 0, 0, 0, 0];
+    header[4..].copy_from_slice(&index.to_ne_bytes());
+    batch.message(request, RTM_DELADDR, 0, &header).attr(IFA_LOCAL, &octets(address));
 }
 
 /// Adds a route through an interface: to one address on the link, or, if `to` is `None`, the
@@ -118,12 +134,9 @@ pub fn uplink_mtu(socket: &Socket) -> Result<Option<u32>, Refused> {
 
 /// The index of the interface through which packets to an address leave; `None` without a route.
 fn route_to(socket: &Socket, address: IpAddr) -> Result<Option<u32>, Refused> {
-    const RTA_OIF: u16 = 4;
     let mut index = None;
     find_route(socket, Request::FindUplink, address, 0, |payload| {
-        index = Attributes(payload.get(12..).unwrap_or_default())
-            .find(|(kind, _)| *kind == RTA_OIF)
-            .and_then(|(_, value)| number(value));
+        index = outgoing_interface(payload);
     })?;
     Ok(index)
 }
@@ -140,12 +153,25 @@ pub fn is_taken(socket: &Socket, address: IpAddr) -> Result<bool, Refused> {
 /// Whether an address is the host's own: it delivers packets to it to itself. Routes to guests are
 /// of another type.
 pub fn is_local(socket: &Socket, address: IpAddr) -> Result<bool, Refused> {
+    Ok(local_interface(socket, address)?.is_some())
+}
+
+/// The index of the interface that has an address of the host's own; `None` if it has none such.
+pub fn local_interface(socket: &Socket, address: IpAddr) -> Result<Option<u32>, Refused> {
     const LOCAL: u8 = 2;
-    let mut local = false;
+    let mut index = None;
     find_route(socket, Request::FindRoute, address, FIB_MATCH, |payload| {
-        local = payload.get(7) == Some(&LOCAL);
+        if payload.get(7) == Some(&LOCAL) {
+            index = outgoing_interface(payload);
+        }
     })?;
-    Ok(local)
+    Ok(index)
+}
+
+/// The interface in a message about a route.
+fn outgoing_interface(payload: &[u8]) -> Option<u32> {
+    const RTA_OIF: u16 = 4;
+    find(payload.get(12..)?, RTA_OIF).and_then(number)
 }
 
 /// Asks for the entry of the routing table itself.

@@ -37,6 +37,9 @@ pub struct Network {
     pub host_access: bool,
     /// The guest's name servers.
     pub dns: Vec<IpAddr>,
+    /// The host's addresses that are the guest's, with `net.mode = "native"`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub native: Vec<IpAddr>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -45,6 +48,7 @@ enum Mode {
     Private,
     None,
     Host,
+    Native,
 }
 
 impl Network {

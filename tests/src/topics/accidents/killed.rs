@@ -26,7 +26,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// The steps that `holm start` itself takes.
-pub const PREPARING: &[&str] = &["base", "net-plan", "cgroup", "record"];
+pub const PREPARING: &[&str] = &["base", "net-plan", "cgroup", "record", "net-admit"];
 /// Those of the process that becomes the monitor.
 pub const LAUNCHING: &[&str] = &[
     "mount-namespace",

@@ -18,7 +18,7 @@ use Said::{Here, In, Unit};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 104] = [
+const MESSAGES: [(&str, Said); 106] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -215,6 +215,17 @@ const MESSAGES: [(&str, Said); 104] = [
           holm --root d launch a --base b --set net.address=203.0.113.9 -- sleep 1000; \
           holm launch a --base busybox --set net.address=203.0.113.9 -- true; \
           holm --root d rm --force a",
+        ),
+    ),
+    (
+        "net.address: this host has no address",
+        In("net::native::addresses_are_the_hosts_and_one_guests"),
+    ),
+    (
+        "cannot load the program NAME",
+        Here(
+            "holm create n --base busybox --net native -- true; strace -fqo strace.log -e \
+          inject=bpf:error=EPERM:when=15+ \"$HOLM\" start n",
         ),
     ),
     (

@@ -1,6 +1,7 @@
 //! Networks with real traffic, most of them in network namespaces made for each test.
 
 mod managers;
+mod native;
 mod ports;
 mod reach;
 mod requests;
@@ -13,8 +14,16 @@ use holm::config::{Net, Proto, Publish};
 use crate::test::Test;
 
 pub fn tests() -> Vec<Test> {
-    [reach::TESTS, ports::TESTS, rules::TESTS, requests::TESTS, managers::TESTS, shared::TESTS]
-        .concat()
+    [
+        reach::TESTS,
+        native::TESTS,
+        ports::TESTS,
+        rules::TESTS,
+        requests::TESTS,
+        managers::TESTS,
+        shared::TESTS,
+    ]
+    .concat()
 }
 
 const TCP_80: &[(Option<&str>, u16, u16, Proto)] = &[(None, 8080, 80, Proto::Tcp)];

@@ -11,6 +11,9 @@ use crate::test::{Test, test};
 /// In the machines those of these that are most unlike each other are enough.
 const VM: (&[Lane], &str) = (&[Lane::Vm], "each fault takes many seconds there");
 
+/// Its loopback is a native guest's, whatever addresses the host has.
+const NATIVE: &[&str] = &["--net", "native"];
+
 pub const TESTS: &[Test] = &[
     test!(base_remove).slow_in(VM.0, VM.1),
     test!(create).bases(&["busybox"]),
@@ -27,6 +30,10 @@ pub const TESTS: &[Test] = &[
     test!(launch_launcher).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(list).bases(&["busybox"]),
     test!(monitors_end).bases(&["busybox"]),
+    test!(native_kill).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(native_monitors_end).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(native_start).bases(&["busybox"]),
+    test!(native_start_launcher).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(published_kill).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(published_monitors_end).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(published_start).bases(&["busybox"]).slow_in(VM.0, VM.1),
@@ -135,6 +142,24 @@ fn list(sandbox: &mut Sandbox) {
 
 fn monitors_end(sandbox: &mut Sandbox) {
     walk(sandbox, &Verb::new(&[], Guest::Running).of(Traced::Monitor));
+}
+
+fn native_kill(sandbox: &mut Sandbox) {
+    walk(sandbox, &Verb { settings: NATIVE, ..Verb::new(&["kill", "box"], Guest::Running) });
+}
+
+fn native_monitors_end(sandbox: &mut Sandbox) {
+    let monitor = Verb::new(&[], Guest::Running).of(Traced::Monitor);
+    walk(sandbox, &Verb { settings: NATIVE, ..monitor });
+}
+
+fn native_start(sandbox: &mut Sandbox) {
+    walk(sandbox, &Verb { settings: NATIVE, ..Verb::new(&["start", "box"], Guest::Stopped) });
+}
+
+fn native_start_launcher(sandbox: &mut Sandbox) {
+    let launcher = Verb::new(&["start", "box"], Guest::Stopped).of(Traced::Launcher);
+    walk(sandbox, &Verb { settings: NATIVE, ..launcher });
 }
 
 fn published_kill(sandbox: &mut Sandbox) {

@@ -134,7 +134,7 @@ fn wrong_values_and_units() {
         ),
         (
             "net.mode = \"bridge\"",
-            "2:12: net.mode: \"bridge\" is not known; write one of \"private\", \"none\", \"host\"",
+            "2:12: net.mode: \"bridge\" is not known; write one of \"private\", \"native\", \"none\", \"host\"",
         ),
         ("net.publish = [\"80:80\", \"81\"]", "2:25: net.publish: \"81\" names only one port"),
         ("net.publish = [\n  \"80:80\",\n  \"81:0\",\n]", "4:3: net.publish: \"0\" is not a port"),
@@ -195,6 +195,14 @@ fn conflicts() {
         (
             "net.address = [\"fd00::1\", \"10.0.0.1\", \"fd00::2\"]",
             "2:39: net.address: a guest has at most one IPv6 address",
+        ),
+        (
+            "net = { mode = \"native\", publish = [\"80:80\"] }",
+            "2:36: net.publish conflicts with net.mode = \"native\"",
+        ),
+        (
+            "net = { mode = \"native\", address = [\"10.0.0.1\", \"10.0.0.1\"] }",
+            "2:49: net.address: the same address is given twice",
         ),
         ("net.address = [\"127.0.0.1\"]", "2:16: net.address: a loopback address reaches nobody"),
         (

@@ -154,6 +154,7 @@ fn end_processes_and_network(run: &RunningGuest) -> Result<()> {
     run.cgroup.kill()?;
     step::done("cleanup-killed");
     net::clean_up(&run.record.network)?;
+    net::dismiss(&run.record.network, run.cgroup.dir_fd())?;
     step::done("cleanup-network");
     Ok(())
 }

@@ -1,0 +1,251 @@
+//! Servers and clients of a guest that has addresses of its own in the host's network namespace.
+
+use std::io::{self, Read, Write};
+use std::net::{
+    IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, TcpStream, UdpSocket,
+};
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::Duration;
+
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, listen, socket_with, sockopt,
+};
+
+use crate::report::Report;
+
+/// What a client waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where [`serve`] listens: each guest with all of these, beside its neighbours.
+const TCP: [&str; 6] =
+    ["0.0.0.0:80", "[::]:81", "127.0.0.1:25", "[::1]:26", "127.0.0.53:53", "0.0.0.0:22"];
+const UDP: [&str; 3] = ["0.0.0.0:53", "[::]:54", "127.0.0.53:53"];
+/// An IPv6 socket that takes no IPv4.
+const IPV6_ONLY: &str = "[::]:82";
+/// Listens without having been bound; its port is said at [`ANNOUNCED`].
+const ANNOUNCED: &str = "127.0.0.1:99";
+
+/// Serves everywhere until its input ends. A connection and a datagram are answered with `name`,
+/// the client's address and the server's own.
+pub fn serve(report: &mut Report, name: &str) {
+    for at in TCP {
+        let bound = TcpListener::bind(at);
+        report.works(&format!("listen at {at}"), bound.as_ref());
+        let Ok(listener) = bound else { continue };
+        is(report, &format!("the name of {at}"), listener.local_addr(), at);
+        answer_tcp(listener, name.to_owned());
+    }
+    match only_ipv6(IPV6_ONLY) {
+        Ok(listener) => {
+            is(report, &format!("the name of {IPV6_ONLY}"), listener.local_addr(), IPV6_ONLY);
+            answer_tcp(listener, name.to_owned());
+        }
+        Err(error) => report.check(false, &format!("listen at {IPV6_ONLY}"), error),
+    }
+    for at in UDP {
+        let bound = UdpSocket::bind(at);
+        report.works(&format!("receive at {at}"), bound.as_ref());
+        let Ok(socket) = bound else { continue };
+        is(report, &format!("the name of {at}"), socket.local_addr(), at);
+        answer_udp(socket, name.to_owned());
+    }
+    report.works("listen without an address", announce_unbound(name.to_owned()));
+    println!("serving");
+    let _ = io::stdin().read_to_end(&mut Vec::new());
+    loop {
+        thread::park();
+    }
+}
+
+fn is(report: &mut Report, what: &str, found: io::Result<SocketAddr>, expected: &str) {
+    match found {
+        Ok(found) => report.check(found.to_string() == expected, what, found),
+        Err(error) => report.check(false, what, error),
+    }
+}
+
+fn answer_tcp(listener: TcpListener, name: String) {
+    thread::spawn(move || {
+        while let Ok((mut stream, client)) = listener.accept() {
+            let here = stream.local_addr().map_or_else(|e| e.to_string(), shown);
+            let _ = write!(stream, "{name} asked by {} at {here}", shown(client));
+        }
+    });
+}
+
+fn answer_udp(socket: UdpSocket, name: String) {
+    thread::spawn(move || {
+        let mut buffer = [0; 64];
+        while let Ok((_, client)) = socket.recv_from(&mut buffer) {
+            let text = format!("{name} asked by {}", shown(client));
+            let _ = socket.send_to(text.as_bytes(), client);
+        }
+    });
+}
+
+/// An address without its port, and as IPv4 if it is that.
+fn shown(address: SocketAddr) -> String {
+    address.ip().to_canonical().to_string()
+}
+
+fn only_ipv6(at: &str) -> io::Result<TcpListener> {
+    let at: SocketAddrV6 = at.parse().map_err(io::Error::other)?;
+    let socket = stream(AddressFamily::INET6)?;
+    sockopt::set_ipv6_v6only(&socket, true)?;
+    bind(&socket, &at)?;
+    listen(&socket, 5)?;
+    Ok(socket.into())
+}
+
+fn stream(family: AddressFamily) -> io::Result<OwnedFd> {
+    Ok(socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
+}
+
+fn announce_unbound(name: String) -> io::Result<()> {
+    let socket = stream(AddressFamily::INET)?;
+    listen(&socket, 5)?;
+    let listener = TcpListener::from(socket);
+    let port = listener.local_addr()?.port();
+    answer_tcp(listener, name);
+    let announcer = TcpListener::bind(ANNOUNCED)?;
+    thread::spawn(move || {
+        while let Ok((mut stream, _)) = announcer.accept() {
+            let _ = write!(stream, "{port}");
+        }
+    });
+    Ok(())
+}
+
+/// Says what a server answers, or why there is no answer.
+pub fn ask(protocol: &str, to: &str) {
+    let asked = match protocol {
+        "tcp" => ask_tcp(to),
+        "udp" => ask_udp(to, false),
+        _ => ask_udp(to, true),
+    };
+    match asked {
+        Ok(text) => println!("{text}"),
+        Err(error) => println!("{:?}", error.kind()),
+    }
+}
+
+fn ask_tcp(to: &str) -> io::Result<String> {
+    let to: SocketAddr = to.parse().map_err(io::Error::other)?;
+    let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    if stream.peer_addr()? != to {
+        return Ok(format!("connected to {} instead", stream.peer_addr()?));
+    }
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Asks again each second: nothing says that a datagram arrives.
+fn ask_udp(to: &str, connected: bool) -> io::Result<String> {
+    let to: SocketAddr = to.parse().map_err(io::Error::other)?;
+    let any: IpAddr =
+        if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
+    if connected {
+        socket.connect(to)?;
+    }
+    let mut buffer = [0; 128];
+    let mut last = io::ErrorKind::TimedOut.into();
+    for _ in 0..PATIENCE.as_secs() {
+        let sent = if connected { socket.send(b"?") } else { socket.send_to(b"?", to) };
+        match sent.and_then(|_| socket.recv_from(&mut buffer)) {
+            Ok((length, from)) if from == to => {
+                return Ok(String::from_utf8_lossy(&buffer[..length]).into_owned());
+            }
+            Ok((_, from)) => return Ok(format!("answered by {from} instead")),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// What a guest with address `own` cannot do, where others of the host have `others`, and `outside`
+/// is another machine.
+pub fn confined(report: &mut Report, own: &str, outside: &str, others: &[&str]) {
+    for other in others {
+        let at = |port: u16| (other.parse::<IpAddr>().expect("an address"), port);
+        not_available(report, &format!("TCP at {other}"), TcpListener::bind(at(0)));
+        not_available(report, &format!("UDP at {other}"), UdpSocket::bind(at(0)));
+        if at(0).0.is_ipv4() == own.parse::<IpAddr>().expect("an address").is_ipv4() {
+            report.refused(&format!("send as {other}"), send_as(own, other, outside, false));
+            // Whether it was sent, the kernel does not say of IPv6: outside it is counted.
+            let _ = send_as(own, other, outside, true);
+            match hears(own, other) {
+                Ok(heard) => report.check(!heard, "hear what is sent to others", other),
+                Err(error) => report.check(false, "hear what is sent to others", error),
+            }
+        }
+    }
+    for loopback in ["127.0.1.1", "127.4.0.1", "127.255.255.254"] {
+        not_available(report, &format!("TCP at {loopback}"), TcpListener::bind((loopback, 0)));
+        report.refused(&format!("ask {loopback}"), ask_tcp(&format!("{loopback}:7000")));
+    }
+    for (family, name) in [(AddressFamily::INET, "IPv4"), (AddressFamily::INET6, "IPv6")] {
+        let raw = socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, Some(ipproto::ICMP));
+        report.refused(&format!("a raw socket of {name}"), raw);
+    }
+    let packet = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None);
+    report.refused("a packet socket", packet);
+    let elsewhere = stream(AddressFamily::INET).and_then(|socket| {
+        sockopt::set_ip_freebind(&socket, true)?;
+        Ok(bind(&socket, &SocketAddr::from(([198, 51, 100, 1], 0)))?)
+    });
+    not_available(report, "an address that nobody has (IP_FREEBIND)", elsewhere);
+}
+
+/// Whether a socket without an address hears what is sent to another address of the host. What is
+/// sent to the guest's own it must hear.
+fn hears(own: &str, other: &str) -> io::Result<bool> {
+    let (own, other): (IpAddr, IpAddr) =
+        (own.parse().expect("an address"), other.parse().expect("an address"));
+    let family = if own.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let unbound: UdpSocket =
+        socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?.into();
+    unbound.send_to(b"?", (own, 9))?;
+    let port = unbound.local_addr()?.port();
+    let sender = UdpSocket::bind((own, 0))?;
+    let mut received = [0; 8];
+    sender.send_to(b"own", (own, port))?;
+    unbound.set_read_timeout(Some(PATIENCE))?;
+    unbound.recv_from(&mut received)?;
+    sender.send_to(b"other", (other, port))?;
+    unbound.set_read_timeout(Some(Duration::from_millis(300)))?;
+    Ok(unbound.recv_from(&mut received).is_ok())
+}
+
+fn not_available<T>(report: &mut Report, what: &str, bound: io::Result<T>) {
+    match bound {
+        Ok(_) => report.check(false, what, "it was bound"),
+        Err(error) => {
+            report.check(error.kind() == io::ErrorKind::AddrNotAvailable, what, error);
+        }
+    }
+}
+
+/// Sends a datagram, or a ping, with another source address (`IP_PKTINFO`, `IPV6_PKTINFO`). Of a
+/// ping no hook of a system call sees it.
+fn send_as(own: &str, other: &str, outside: &str, ping: bool) -> io::Result<()> {
+    let [own, other, outside]: [IpAddr; 3] =
+        [own, other, outside].map(|text| text.parse().expect("an address"));
+    let (family, protocol, echo) = match own {
+        IpAddr::V4(_) => (AddressFamily::INET, ipproto::ICMP, 8),
+        IpAddr::V6(_) => (AddressFamily::INET6, ipproto::ICMPV6, 128),
+    };
+    let protocol = ping.then_some(protocol);
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol)?;
+    connect(&socket, &SocketAddr::new(outside, 9))?;
+    let request = [echo, 0, 0, 0, 0, 0, 0, 1];
+    if ping {
+        // From its own address it is let through: else nothing is shown by what follows.
+        holm_sys::socket::send_from(&socket, &request, own).expect("a ping");
+    }
+    holm_sys::socket::send_from(&socket, &request, other)
+}
