@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
+use holm_bpf::ADDRESSES_MAX;
+
 use super::entry::Entry;
 use super::types::{Arch, BindMount, Config, Init, NetMode};
-
-/// How many addresses of each family a native guest has at most (`MOST` of holm-bpf's programs).
-const NATIVE_ADDRESSES: usize = 8;
 
 /// A conflict, reported at a key and at an item of its list.
 pub(super) struct Conflict {
@@ -128,10 +127,9 @@ fn check_native(config: &Config) -> Result<(), Conflict> {
     }
     for (name, v6) in [("IPv4", false), ("IPv6", true)] {
         let mut same = net.address.iter().enumerate().filter(|(_, a)| a.is_ipv6() == v6);
-        if let Some((item, _)) = same.nth(NATIVE_ADDRESSES) {
-            let message = format!(
-                "net.address: a native guest has at most {NATIVE_ADDRESSES} {name} addresses"
-            );
+        if let Some((item, _)) = same.nth(ADDRESSES_MAX) {
+            let message =
+                format!("net.address: a native guest has at most {ADDRESSES_MAX} {name} addresses");
             return Err(Conflict { item: Some(item), ..conflict("net.address", message) });
         }
     }

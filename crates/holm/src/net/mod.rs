@@ -11,6 +11,7 @@ mod dns;
 mod error;
 mod host;
 mod link;
+mod lock;
 mod loopback;
 mod mode;
 mod native;

@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use holm_bpf::{Map, PROGRAMS, Program};
 use holm_sys::bpf::{self, Hook, MapKind, Target};
-use rustix::fs::{CWD, FlockOperation, statfs};
+use rustix::fs::{CWD, statfs};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
@@ -16,11 +16,11 @@ use rustix::mount::{
 
 use crate::failed::make_directories;
 use crate::net::error::Error;
-use crate::process::{self, Waiting};
+use crate::net::lock;
 
 /// `BPF_FS_MAGIC` (linux/magic.h).
 const BPF_FS: i64 = 0xcafe_4a11;
-/// How many guests, and how many addresses of all of them.
+/// How many guests, and how many addresses of all of them: eight of each family, two for loopback.
 const GUESTS: u32 = 1024;
 const ADDRESSES: u32 = GUESTS * 18;
 const LISTENERS: u32 = 1 << 16;
@@ -39,15 +39,7 @@ fn fail<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Err
 
 /// Locks the making and removing of programs and entries.
 pub fn lock(instance: u8) -> Result<File, Error> {
-    let path = PathBuf::from(format!("/run/holm/{instance}/native.lock"));
-    path.parent()
-        .map_or(Ok(()), |directory| make_directories(directory, 0o755))
-        .and_then(|()| File::create(&path))
-        .and_then(|file| {
-            let waiting = Waiting { what: &"the programs of native guests", say: None };
-            process::lock(&file, FlockOperation::LockExclusive, waiting).map(|()| file)
-        })
-        .map_err(|source| Error::Lock { path, source })
+    lock::lock(lock::path(instance, "native"), &"the programs of native guests")
 }
 
 /// Whether the programs are there, which is certain for who has the [`lock`].
@@ -79,7 +71,7 @@ pub fn load(instance: u8, pool: BorrowedFd<'_>) -> Result<(), Error> {
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let mounted =
         fsmount(filesystem.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(failed)?;
-    let inside = PathBuf::from(format!("/proc/self/fd/{}", raw(mounted.as_fd())));
+    let inside = PathBuf::from(format!("/proc/self/fd/{}", mounted.as_raw_fd()));
     let mut maps = Vec::new();
     for kind in Map::ALL {
         let made = bpf::Map::create(kind.name(), map_kind(kind), kind.sizes())
@@ -158,11 +150,6 @@ pub fn unload(instance: u8) -> Result<(), Error> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(fail("remove", &at)(error)),
         _ => Ok(()),
     }
-}
-
-fn raw(fd: BorrowedFd<'_>) -> i32 {
-    use std::os::fd::AsRawFd;
-    fd.as_raw_fd()
 }
 
 fn map_kind(map: Map) -> MapKind {

@@ -1,20 +1,18 @@
 //! Loading an instance's nftables table, which is needed once per boot, and deleting it.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
 
-use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use super::elements::{INET, LIST_TABLE, add, wanted};
 use super::ruleset::{DIGEST_PREFIX, digest, ruleset, table};
-use crate::failed::make_directories;
 use crate::net::dns::Resolver;
 use crate::net::error::Error;
+use crate::net::lock;
 use crate::net::netlink::{Batch, Socket, find};
 use crate::net::request::Request;
-use crate::process::{self, Waiting, call_for_errors};
+use crate::process::call_for_errors;
 use crate::step;
 
 /// Whether the instance's table exists and has this digest.
@@ -57,7 +55,7 @@ pub fn ensure(route: &Socket, instance: u8, resolver: &Resolver) -> Result<(), E
     if is_current(&netfilter, instance, &digest)? {
         return Ok(());
     }
-    let _lock = lock(instance)?;
+    let _lock = lock::lock(lock_path(instance), &"the nftables ruleset")?;
     if is_current(&netfilter, instance, &digest)? {
         return Ok(());
     }
@@ -87,20 +85,7 @@ pub fn delete(instance: u8) -> Result<(), Error> {
 
 /// The file that is locked while an instance's table is made, and stays.
 fn lock_path(instance: u8) -> PathBuf {
-    PathBuf::from(format!("/run/holm/{instance}/net.lock"))
-}
-
-/// Locks the making of an instance's table.
-fn lock(instance: u8) -> Result<File, Error> {
-    let path = lock_path(instance);
-    path.parent()
-        .map_or(Ok(()), |directory| make_directories(directory, 0o755))
-        .and_then(|()| File::create(&path))
-        .and_then(|file| {
-            let waiting = Waiting { what: &"the nftables ruleset", say: None };
-            process::lock(&file, FlockOperation::LockExclusive, waiting).map(|()| file)
-        })
-        .map_err(|source| Error::Lock { path, source })
+    lock::path(instance, "net")
 }
 
 fn run(table: &str, script: &str) -> Result<(), Error> {
