@@ -3,6 +3,7 @@
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -24,7 +25,12 @@ fn main() {
         append_programs(&mut table, &fs::read(&object).expect("clang has written it"));
     }
     table.push_str("]\n");
-    fs::write(out.join("programs.rs"), table).expect("the build directory can be written to");
+    let mut hasher = DefaultHasher::new();
+    table.hash(&mut hasher);
+    let name = format!("\"build-{:016x}\"\n", hasher.finish());
+    for (file, text) in [("programs.rs", table), ("build-name.rs", name)] {
+        fs::write(out.join(file), text).expect("the build directory can be written to");
+    }
 }
 
 /// Without debugging information, so that the result depends on the source and clang alone.

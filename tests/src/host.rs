@@ -30,8 +30,9 @@ impl Snapshot {
         for top in ["/run/holm", "/dev/shm", "/tmp", "/var/lib/holm"] {
             files(Path::new(top), 3, &mut items);
         }
-        // Made by the first Holm root of a machine; belongs to none of them.
+        // Made by the first Holm root of a machine, or by the first native guest; belong to none.
         items.remove("file /run/holm/instances");
+        items.remove("file /run/holm/native.lock");
         items.retain(|item| !is_lock(item));
         Self(items)
     }

@@ -28,6 +28,16 @@ pub struct Lxc<'a> {
     pub limits: bool,
     /// A host directory to be seen at /bench.
     pub bench: Option<&'a str>,
+    /// Its network; none without.
+    pub bridge: Option<Bridge<'a>>,
+}
+
+/// A veth pair on a bridge of the host's.
+#[derive(Clone, Copy)]
+pub struct Bridge<'a> {
+    pub name: &'a str,
+    pub gateway: &'a str,
+    pub address: &'a str,
 }
 
 /// Writes the configuration of a container and gives its file.
@@ -37,7 +47,6 @@ pub fn lxc_config(stage: &Stage, name: &str, root: &str, lxc: Lxc) -> Result<Str
 lxc.rootfs.path = dir:{}
 lxc.idmap = u 0 {SHIFT} 65536
 lxc.idmap = g 0 {SHIFT} 65536
-lxc.net.0.type = empty
 lxc.mount.auto = proc:mixed sys:mixed cgroup:mixed
 lxc.autodev = 1
 lxc.pty.max = 4
@@ -49,6 +58,17 @@ lxc.cgroup.dir.monitor.pivot = {GROUP}/pivot
 ",
         stage.path(root)
     );
+    text += &match lxc.bridge {
+        None => "lxc.net.0.type = empty\n".to_owned(),
+        Some(Bridge { name, gateway, address }) => format!(
+            "lxc.net.0.type = veth
+lxc.net.0.link = {name}
+lxc.net.0.flags = up
+lxc.net.0.ipv4.address = {address}/24
+lxc.net.0.ipv4.gateway = {gateway}
+"
+        ),
+    };
     if lxc.limits {
         text += &format!(
             "lxc.cgroup.memory.limit_in_bytes = {MEMORY}
@@ -59,7 +79,7 @@ lxc.cgroup2.cpu.max = 100000 100000
         );
     }
     if let Some(directory) = lxc.bench {
-        text += &format!("lxc.mount.entry = {directory} bench none bind 0 0\n");
+        text += &format!("lxc.mount.entry = {directory} bench none bind,create=dir 0 0\n");
     }
     fs::create_dir_all(stage.path("lxc")).map_err(|e| e.to_string())?;
     let file = stage.path(&format!("{name}.conf"));
@@ -74,7 +94,7 @@ pub fn lxc_execute(
     limits: bool,
     command: &[&str],
 ) -> Result<Case, String> {
-    let config = lxc_config(stage, name, "minimal-shifted", Lxc { limits, bench: None })?;
+    let config = lxc_config(stage, name, "minimal-shifted", Lxc { limits, ..Lxc::default() })?;
     let directory = stage.path("lxc");
     let argv = ["lxc-execute", "-P", &directory, "-n", name, "-f", &config, "--"];
     lxc(stage, row, &join(&argv, command))
@@ -91,7 +111,7 @@ pub fn lxc(stage: &Stage, row: &str, argv: &[String]) -> Result<Case, String> {
 }
 
 /// The path of a program.
-fn find(program: &str) -> Option<String> {
+pub fn find(program: &str) -> Option<String> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path).map(|directory| directory.join(program));
     found.into_iter().find(|file| file.exists())?.to_str().map(str::to_owned)

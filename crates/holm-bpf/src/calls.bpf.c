@@ -6,6 +6,7 @@
  */
 #include "guests.h"
 
+#define EPROTONOSUPPORT 93
 #define EADDRNOTAVAIL 99
 #define ENETUNREACH 101
 #define ECONNREFUSED 111
@@ -52,13 +53,37 @@ static __always_inline void write6(struct bpf_sock_addr *ctx, const struct addre
 	ctx->user_ip6[3] = address->word[3];
 }
 
+/* SCTP binds without a hook, sockets of MPTCP can enter no map (and would tell of the host's other
+ * addresses), and nothing steers what UDP-Lite and others receive. Programs then take TCP and UDP. */
+static __always_inline bool is_translated(__u32 protocol)
+{
+	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_ICMP ||
+	       protocol == IPPROTO_ICMPV6;
+}
+
 SEC("program/sock_create")
 int sock_create(struct bpf_sock *socket)
 {
 	__u64 cgroup = bpf_get_current_ancestor_cgroup_id(LEVEL);
 	struct guest *guest = bpf_map_lookup_elem(&guests, &cgroup);
-	if (guest && bpf_get_netns_cookie(socket) != guest->netns)
-		bpf_sk_storage_get(&elsewhere, socket, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!guest)
+		return 1;
+	if (bpf_get_netns_cookie(socket) == guest->netns)
+		return is_translated(socket->protocol) ? 1 : refuse(EPROTONOSUPPORT);
+	bpf_sk_storage_get(&elsewhere, socket, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	return 1;
+}
+
+SEC("program/sock_release")
+int sock_release(struct bpf_sock *socket)
+{
+	__u32 *network = bpf_sk_storage_get(&counted, socket, NULL, 0);
+	if (!network)
+		return 1;
+	__u32 key = *network;
+	__u32 *count = bpf_map_lookup_elem(&listening, &key);
+	if (count && *count)
+		__sync_fetch_and_sub(count, 1);
 	return 1;
 }
 
@@ -217,6 +242,10 @@ int sendmsg4(struct bpf_sock_addr *ctx)
 	if (!to)
 		return refuse(ECONNREFUSED);
 	ctx->user_ip4 = to;
+	struct bpf_sock *socket = ctx->sk;
+	/* It got a port of all addresses by itself (autobind): what comes there is the guest's. */
+	if (socket && !socket->src_ip4)
+		mark_bound_to_any(ctx);
 	__be32 from = ctx->msg_src_ip4;
 	/* 127.0.0.6 is what the kernel has for sockets that are bound to an IPv6 address. */
 	bool chosen = from && from != home(guest) && from != bpf_htonl(0x7f000006);
@@ -247,6 +276,10 @@ int sendmsg6(struct bpf_sock_addr *ctx)
 		to.word[3] = bpf_htonl(1);
 	to_host6(guest, &to);
 	write6(ctx, &to);
+	struct bpf_sock *socket = ctx->sk;
+	if (socket && !socket->src_ip6[0] && !socket->src_ip6[1] && !socket->src_ip6[2] &&
+	    !socket->src_ip6[3])
+		mark_bound_to_any(ctx);
 	struct address from = FIELD6(ctx->msg_src_ip6), any = home6(guest);
 	bool unchosen = is_any(&from) || is_mapped(&from) || equal(&from, &any);
 	bool bound_to_any = unchosen && is_bound_to_any(ctx);

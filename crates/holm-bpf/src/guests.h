@@ -63,6 +63,18 @@ struct {
 	int unused;
 } listeners SEC(".maps");
 
+/* How many sockets of a guest are in `listeners`, by its loopback network. A guest that could fill
+ * it would keep others from listening. */
+#define LISTENERS_OF_A_GUEST 1024
+struct {
+	int unused;
+} listening SEC(".maps");
+
+/* The sockets that are in `listeners`, with the loopback network of their guest. */
+struct {
+	int unused;
+} counted SEC(".maps");
+
 /* The address at which a client has asked a socket that is bound to "any", if it is not the one
  * that the socket got: the answer comes from there. */
 struct question {
@@ -73,7 +85,13 @@ struct {
 	int unused;
 } asked SEC(".maps");
 
-/* Sockets that were bound to "any". Those that they accept are not in it. */
+/* The last addresses and ports of guests that were asked by UDP, and are no socket's. */
+struct {
+	int unused;
+} unserved SEC(".maps");
+
+/* Sockets that were bound to "any", or got a port of it when they sent something. Those that they
+ * accept are not in it. */
 struct {
 	int unused;
 } any SEC(".maps");

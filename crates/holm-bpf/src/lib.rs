@@ -35,18 +35,33 @@ pub enum Map {
     Owners,
     /// Sockets that listen.
     Listeners,
-    /// Sockets that were bound to "any".
+    /// How many sockets of a guest listen, by its loopback network.
+    Listening,
+    /// Sockets that are counted there.
+    Counted,
+    /// Sockets that were bound to "any", or sent something without having been bound.
     Any,
     /// Sockets in network namespaces that guests have made.
     Elsewhere,
     /// At which address a client has asked.
     Asked,
+    /// Addresses and ports that were asked by UDP, and are no socket's.
+    Unserved,
 }
 
 impl Map {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Guests, Self::Owners, Self::Listeners, Self::Any, Self::Elsewhere, Self::Asked];
+    pub const ALL: [Self; 9] = [
+        Self::Guests,
+        Self::Owners,
+        Self::Listeners,
+        Self::Listening,
+        Self::Counted,
+        Self::Any,
+        Self::Elsewhere,
+        Self::Asked,
+        Self::Unserved,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -54,9 +69,12 @@ impl Map {
             Self::Guests => "guests",
             Self::Owners => "owners",
             Self::Listeners => "listeners",
+            Self::Listening => "listening",
+            Self::Counted => "counted",
             Self::Any => "any",
             Self::Elsewhere => "elsewhere",
             Self::Asked => "asked",
+            Self::Unserved => "unserved",
         }
     }
 
@@ -66,14 +84,21 @@ impl Map {
             Self::Guests => (8, GUEST),
             Self::Owners => (16, 8),
             Self::Listeners => (24, 8),
-            Self::Any | Self::Elsewhere => (4, 4),
+            Self::Listening | Self::Counted | Self::Any | Self::Elsewhere => (4, 4),
             Self::Asked => (20, 16),
+            Self::Unserved => (24, 4),
         }
     }
 }
 
 /// All programs.
 pub static PROGRAMS: &[Program] = include!(concat!(env!("OUT_DIR"), "/programs.rs"));
+
+/// What names of builds begin with.
+pub const BUILD_PREFIX: &str = "build-";
+
+/// A name for this build of the programs, which another build does not have.
+pub const BUILD: &str = include!(concat!(env!("OUT_DIR"), "/build-name.rs"));
 
 /// The size of `struct guest` in bytes.
 const GUEST: u32 = 8 + 4 + 4 + 16 + 4 + 4 + 8 * 4 + 8 * 16;
@@ -176,6 +201,7 @@ mod tests {
             "sk_lookup",
             "sock_create",
             "sock_ops",
+            "sock_release",
             "steer",
         ];
         assert_eq!(names, expected);

@@ -55,6 +55,21 @@ int ingress(struct __sk_buff *packet)
 	return is_elsewhere(packet);
 }
 
+/* Counts a socket that listens. False if its guest has too many. */
+static __always_inline bool is_counted(struct bpf_sock *socket, __u32 network)
+{
+	__u32 *count = bpf_map_lookup_elem(&listening, &network);
+	if (!count)
+		return false;
+	if (bpf_sk_storage_get(&counted, socket, NULL, 0))
+		return true;
+	if (*count >= LISTENERS_OF_A_GUEST ||
+	    !bpf_sk_storage_get(&counted, socket, &network, BPF_SK_STORAGE_GET_F_CREATE))
+		return false;
+	__sync_fetch_and_add(count, 1);
+	return true;
+}
+
 /* Remembers each socket that begins to listen. When it is closed, the kernel forgets it. */
 SEC("program/sock_ops")
 int sock_ops(struct bpf_sock_ops *ctx)
@@ -66,7 +81,8 @@ int sock_ops(struct bpf_sock_ops *ctx)
 	struct bpf_sock *socket = ctx->sk;
 	if (!guest || !socket)
 		return 1;
-	if (bpf_sk_storage_get(&elsewhere, socket, NULL, 0))
+	if (bpf_sk_storage_get(&elsewhere, socket, NULL, 0) ||
+	    !is_counted(socket, guest->loopback))
 		return 1;
 	/* Read in any case: two ways to read one would become one at a computed place. */
 	__be32 local4 = FIELD(ctx->local_ip4);
@@ -94,12 +110,10 @@ static __always_inline bool assign(struct bpf_sk_lookup *ctx, struct listener *k
 }
 
 /* Connections to an address of a guest reach its sockets, never those that others bound to "any".
- */
+ * Datagrams do so by `steer`, which has no way to refuse one. */
 SEC("program/sk_lookup")
 int sk_lookup(struct bpf_sk_lookup *ctx)
 {
-	if (ctx->protocol != IPPROTO_TCP)
-		return SK_PASS;
 	/* Read in any case: two ways to read one would become one at a computed place. */
 	__be32 local4 = FIELD(ctx->local_ip4);
 	struct address local6 = FIELD6(ctx->local_ip6);
@@ -107,6 +121,8 @@ int sk_lookup(struct bpf_sk_lookup *ctx)
 	struct address remote6 = FIELD6(ctx->remote_ip6);
 	struct listener key = { .port = ctx->local_port };
 	key.address = ctx->family == AF_INET ? mapped(local4) : local6;
+	if (ctx->protocol != IPPROTO_TCP)
+		return bpf_map_lookup_elem(&unserved, &key) ? SK_DROP : SK_PASS;
 	struct guest *guest = by_address(key.address);
 	if (!guest)
 		return SK_PASS;
@@ -126,9 +142,15 @@ int sk_lookup(struct bpf_sk_lookup *ctx)
 	return assign(ctx, &key) ? SK_PASS : SK_DROP;
 }
 
-/* Gives a datagram to the socket with this name if the guest bound it to "any". */
+/* A datagram to an address of a guest. */
+struct datagram {
+	struct question question;
+	struct address to;
+};
+
+/* Gives it to the socket with this name if the guest bound that to "any". */
 static __always_inline bool give(struct __sk_buff *packet, struct bpf_sock_tuple *name, __u32 size,
-				 const struct question *question, const struct address *at)
+				 const struct datagram *datagram)
 {
 	struct bpf_sock *socket =
 		bpf_sk_lookup_udp(packet, name, size, BPF_F_CURRENT_NETNS, 0);
@@ -138,51 +160,27 @@ static __always_inline bool give(struct __sk_buff *packet, struct bpf_sock_tuple
 		     !bpf_sk_assign(packet, socket, 0);
 	bpf_sk_release(socket);
 	if (given)
-		bpf_map_update_elem(&asked, question, at, BPF_ANY);
+		bpf_map_update_elem(&asked, &datagram->question, &datagram->to, BPF_ANY);
 	return given;
 }
 
-/* Datagrams to an address of a guest that no socket is bound to, but to "any". */
-SEC("program/steer")
-int steer(struct __sk_buff *packet)
+/* Finds the guest's socket for it: the one that the kernel will find, or one that it is given to. */
+static __always_inline bool is_served(struct __sk_buff *packet, const struct guest *guest,
+				      const struct datagram *datagram)
 {
 	struct bpf_sock_tuple name = {}, name6 = {};
-	struct address to, from;
-	struct udphdr udp;
-	__u32 header;
-	if (packet->protocol == bpf_htons(ETH_P_IP)) {
-		struct iphdr ip;
-		if (bpf_skb_load_bytes_relative(packet, 0, &ip, sizeof(ip), BPF_HDR_START_NET) ||
-		    ip.protocol != IPPROTO_UDP || ip.frag_off & bpf_htons(0x1fff))
-			return TC_ACT_UNSPEC;
-		header = ip.ihl * 4;
-		to = mapped(ip.daddr);
-		from = mapped(ip.saddr);
-	} else if (packet->protocol == bpf_htons(ETH_P_IPV6)) {
-		struct ipv6hdr ip;
-		if (bpf_skb_load_bytes_relative(packet, 0, &ip, sizeof(ip), BPF_HDR_START_NET) ||
-		    ip.nexthdr != IPPROTO_UDP)
-			return TC_ACT_UNSPEC;
-		header = sizeof(ip);
-		__builtin_memcpy(&to, &ip.daddr, sizeof(to));
-		__builtin_memcpy(&from, &ip.saddr, sizeof(from));
-	} else {
-		return TC_ACT_UNSPEC;
-	}
-	struct guest *guest = by_address(to);
-	if (!guest || bpf_skb_load_bytes_relative(packet, header, &udp, sizeof(udp), BPF_HDR_START_NET))
-		return TC_ACT_UNSPEC;
-	name.ipv4.saddr = from.word[3];
-	name.ipv4.sport = udp.source;
-	name.ipv4.dport = udp.dest;
-	__builtin_memcpy(name6.ipv6.saddr, &from, sizeof(from));
-	__builtin_memcpy(name6.ipv6.daddr, &to, sizeof(to));
-	name6.ipv6.sport = udp.source;
-	name6.ipv6.dport = udp.dest;
-	struct question question = { .client = from, .from = udp.source, .to = udp.dest };
+	const struct question *question = &datagram->question;
+	bool is_ipv4 = is_mapped(&datagram->to);
+	name.ipv4.saddr = question->client.word[3];
+	name.ipv4.sport = question->from;
+	name.ipv4.dport = question->to;
+	__builtin_memcpy(name6.ipv6.saddr, &question->client, sizeof(question->client));
+	__builtin_memcpy(name6.ipv6.daddr, &datagram->to, sizeof(datagram->to));
+	name6.ipv6.sport = question->from;
+	name6.ipv6.dport = question->to;
 	struct bpf_sock *exact;
-	if (is_mapped(&to)) {
-		name.ipv4.daddr = to.word[3];
+	if (is_ipv4) {
+		name.ipv4.daddr = datagram->to.word[3];
 		exact = bpf_sk_lookup_udp(packet, &name, sizeof(name.ipv4), BPF_F_CURRENT_NETNS, 0);
 	} else {
 		exact = bpf_sk_lookup_udp(packet, &name6, sizeof(name6.ipv6), BPF_F_CURRENT_NETNS, 0);
@@ -191,21 +189,62 @@ int steer(struct __sk_buff *packet)
 		__be32 at4 = FIELD(exact->src_ip4);
 		struct address at6 = FIELD6(exact->src_ip6);
 		bool is_bound = exact->family == AF_INET ? at4 : !is_any(&at6);
+		bool is_clients = bpf_sk_storage_get(&any, exact, NULL, 0);
 		bpf_sk_release(exact);
-		if (is_bound) {
-			bpf_map_delete_elem(&asked, &question);
-			return TC_ACT_UNSPEC;
-		}
+		if (is_bound)
+			bpf_map_delete_elem(&asked, question);
+		if (is_bound || is_clients)
+			return true;
 	}
 	name.ipv4.daddr = home(guest);
-	if (is_mapped(&to) && give(packet, &name, sizeof(name.ipv4), &question, &to))
-		return TC_ACT_UNSPEC;
+	if (is_ipv4 && give(packet, &name, sizeof(name.ipv4), datagram))
+		return true;
 	struct address any6 = home6(guest);
 	__builtin_memcpy(name6.ipv6.daddr, &any6, sizeof(any6));
-	if (give(packet, &name6, sizeof(name6.ipv6), &question, &to) || is_mapped(&to))
-		return TC_ACT_UNSPEC;
+	if (give(packet, &name6, sizeof(name6.ipv6), datagram))
+		return true;
 	any6 = mapped(home(guest));
 	__builtin_memcpy(name6.ipv6.daddr, &any6, sizeof(any6));
-	give(packet, &name6, sizeof(name6.ipv6), &question, &to);
+	return !is_ipv4 && give(packet, &name6, sizeof(name6.ipv6), datagram);
+}
+
+/* Datagrams to an address of a guest reach its sockets: the one that is bound to the address, or one
+ * that is bound to "any". Those that others have bound to "any" get nothing. */
+SEC("program/steer")
+int steer(struct __sk_buff *packet)
+{
+	struct datagram datagram = {};
+	struct udphdr udp;
+	__u32 header;
+	if (packet->protocol == bpf_htons(ETH_P_IP)) {
+		struct iphdr ip;
+		if (bpf_skb_load_bytes_relative(packet, 0, &ip, sizeof(ip), BPF_HDR_START_NET) ||
+		    ip.protocol != IPPROTO_UDP || ip.frag_off & bpf_htons(0x1fff))
+			return TC_ACT_UNSPEC;
+		header = ip.ihl * 4;
+		datagram.to = mapped(ip.daddr);
+		datagram.question.client = mapped(ip.saddr);
+	} else if (packet->protocol == bpf_htons(ETH_P_IPV6)) {
+		struct ipv6hdr ip;
+		if (bpf_skb_load_bytes_relative(packet, 0, &ip, sizeof(ip), BPF_HDR_START_NET) ||
+		    ip.nexthdr != IPPROTO_UDP)
+			return TC_ACT_UNSPEC;
+		header = sizeof(ip);
+		__builtin_memcpy(&datagram.to, &ip.daddr, sizeof(datagram.to));
+		__builtin_memcpy(&datagram.question.client, &ip.saddr, sizeof(datagram.to));
+	} else {
+		return TC_ACT_UNSPEC;
+	}
+	struct guest *guest = by_address(datagram.to);
+	if (!guest || bpf_skb_load_bytes_relative(packet, header, &udp, sizeof(udp), BPF_HDR_START_NET))
+		return TC_ACT_UNSPEC;
+	datagram.question.from = udp.source;
+	datagram.question.to = udp.dest;
+	struct listener key = { .address = datagram.to, .port = bpf_ntohs(udp.dest) };
+	__u32 yes = 1;
+	if (!is_served(packet, guest, &datagram))
+		bpf_map_update_elem(&unserved, &key, &yes, BPF_ANY);
+	else if (bpf_map_lookup_elem(&unserved, &key))
+		bpf_map_delete_elem(&unserved, &key);
 	return TC_ACT_UNSPEC;
 }

@@ -22,6 +22,7 @@ mod netlink;
 mod offsets;
 mod project;
 mod report;
+mod sockets;
 mod tree;
 mod use_up;
 
@@ -64,6 +65,8 @@ usage: holm-probe WHAT [ARG...]
                       what such a server answers: tcp, udp, or udp from a connected socket (udp-connected)
   confined OWN OUTSIDE OTHER...
                       with the address OWN nothing can be done with OTHER, nor sent to OUTSIDE as OTHER
+  sockets OWN SECOND OTHER
+                      kinds and options of sockets, with the addresses OWN and SECOND, beside a guest with OTHER
   fuse                serve an empty directory on standard input, a /dev/fuse that is mounted";
 
 fn main() -> ExitCode {
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
         ["confined", own, outside, others @ ..] => {
             native::confined(&mut report, own, outside, others);
         }
+        ["sockets", own, second, other] => sockets::check(&mut report, own, second, other),
         ["inotify", count] => limits::inotify(number(count)),
         ["closed-connection"] => use_up::closed_connection(),
         ["mutate", seed, count, "--no-links", roots @ ..] => {

@@ -50,6 +50,7 @@ pub fn serve(report: &mut Report, name: &str) {
         is(report, &format!("the name of {at}"), socket.local_addr(), at);
         answer_udp(socket, name.to_owned());
     }
+    report.works("listen at 0.0.0.0:7", TcpListener::bind("0.0.0.0:7").map(echo));
     report.works("listen without an address", announce_unbound(name.to_owned()));
     println!("serving");
     let _ = io::stdin().read_to_end(&mut Vec::new());
@@ -70,6 +71,15 @@ fn answer_tcp(listener: TcpListener, name: String) {
         while let Ok((mut stream, client)) = listener.accept() {
             let here = stream.local_addr().map_or_else(|e| e.to_string(), shown);
             let _ = write!(stream, "{name} asked by {} at {here}", shown(client));
+        }
+    });
+}
+
+/// Sends back what each client sends, until it ends.
+fn echo(listener: TcpListener) {
+    thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            thread::spawn(move || io::copy(&mut &stream, &mut &stream));
         }
     });
 }

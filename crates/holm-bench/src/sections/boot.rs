@@ -56,7 +56,7 @@ fn boots(stage: &Stage, shared: &str) -> Result<Vec<Boot>, String> {
     let bind = format!("--bind={shared}:/bench");
     let nspawn = peers::nspawn(stage, "debian-shifted", &[&bind, "--boot"]);
     boots.push(Boot { start: Case::new("systemd-nspawn --boot", nspawn), end: None });
-    let lxc = Lxc { limits: false, bench: Some(shared) };
+    let lxc = Lxc { bench: Some(shared), ..Lxc::default() };
     let config = peers::lxc_config(stage, "boot", "debian-shifted", lxc)?;
     let directory = stage.path("lxc");
     let owned = |argv: &[&str]| argv.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>();

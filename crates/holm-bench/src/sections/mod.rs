@@ -9,6 +9,7 @@ mod guests;
 mod import;
 mod many;
 mod memory;
+mod network;
 mod roots;
 mod slab;
 mod start;
@@ -44,6 +45,14 @@ The columns of a table took turns, in another order each round; one round was no
 the median over pairs from the same round.\n\n",
 };
 
+pub static NETWORK: Report = Report {
+    title: "What networks cost",
+    by_default: false,
+    introduction: "\
+The rows of a table took turns, in another order each round; one round was not counted. A ratio is
+the median over pairs from the same round.\n\n",
+};
+
 /// A part of a report.
 pub struct Section {
     pub report: &'static Report,
@@ -67,7 +76,10 @@ const fn roots(name: &'static str, title: &'static str, run: Run) -> Section {
     Section { report: &ROOTS, name, title, run }
 }
 
-pub static ALL: [Section; 17] = [
+const NETWORKS: Section =
+    Section { report: &NETWORK, name: "network", title: "Loads by one client", run: network::run };
+
+pub static ALL: [Section; 18] = [
     start("start", "Start of a minimal guest", start::run),
     start("trace", "Where the time goes", trace::run),
     start("exec", "A command in a running guest", exec::run),
@@ -84,5 +96,6 @@ pub static ALL: [Section; 17] = [
     roots("copy-up", "The first write to a shared file", roots::copy_up),
     unification("import", "What an import costs", import::run),
     unification("unify-cost", "What a unification costs", unify_cost::run),
+    NETWORKS,
     unification("growth", "Memory and disk by the number of guests", growth::run),
 ];

@@ -5,6 +5,7 @@ pub enum Hook {
     Ingress,
     Egress,
     SockCreate,
+    SockRelease,
     SockOps,
     Bind4,
     Bind6,
@@ -28,7 +29,7 @@ impl Hook {
         match self {
             Self::TcxIngress => 3,
             Self::Ingress | Self::Egress => 8,
-            Self::SockCreate => 9,
+            Self::SockCreate | Self::SockRelease => 9,
             Self::SockOps => 13,
             Self::SkLookup => 30,
             _ => 18,
@@ -54,6 +55,7 @@ impl Hook {
             Self::Getpeername6 => 30,
             Self::Getsockname4 => 31,
             Self::Getsockname6 => 32,
+            Self::SockRelease => 34,
             Self::SkLookup => 36,
             Self::TcxIngress => 46,
         }

@@ -39,6 +39,7 @@ struct QueryPrograms {
 
 const PROG_QUERY: i32 = 16;
 const LINK_CREATE: i32 = 28;
+const LINK_UPDATE: i32 = 29;
 
 /// Attaches a program, until the link is closed and no longer pinned.
 pub fn link(program: BorrowedFd<'_>, hook: Hook, target: Target<'_>) -> io::Result<OwnedFd> {
@@ -55,6 +56,23 @@ pub fn link(program: BorrowedFd<'_>, hook: Hook, target: Target<'_>) -> io::Resu
     let fd = unsafe { bpf(LINK_CREATE, &mut attr) }?;
     // SAFETY: a descriptor that the kernel just made, which nothing else has.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The part of `union bpf_attr` that `BPF_LINK_UPDATE` reads.
+#[repr(C)]
+struct UpdateLink {
+    link: u32,
+    program: u32,
+    flags: u32,
+    old_program: u32,
+}
+
+/// Has a link run another program, of the same kind, from now on.
+pub fn replace(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    let (link, program) = (link.as_raw_fd().cast_unsigned(), program.as_raw_fd().cast_unsigned());
+    let mut attr = UpdateLink { link, program, flags: 0, old_program: 0 };
+    // SAFETY: there are no addresses in it.
+    unsafe { bpf(LINK_UPDATE, &mut attr) }.map(drop)
 }
 
 /// How many programs are attached to a hook of a cgroup; an error where groups take none.

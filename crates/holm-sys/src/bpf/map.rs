@@ -132,6 +132,11 @@ impl Map {
         Ok(Self { fd, key: info[2] as usize, value: info[3] as usize })
     }
 
+    /// How many bytes a key and a value have.
+    pub fn sizes(&self) -> (u32, u32) {
+        (self.key as u32, self.value as u32)
+    }
+
     /// The value of a key; `None` if it is not there.
     pub fn get(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
         if key.len() != self.key {

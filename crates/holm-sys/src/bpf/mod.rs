@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub use hook::Hook;
-pub use link::{Target, count_attached, link};
+pub use link::{Target, count_attached, link, replace};
 pub use map::{Map, MapKind};
 pub use program::{Instruction, load, load_with_maps};
 

@@ -82,6 +82,10 @@ fn check_init(config: &mut Config, is_set: bool) -> Result<(), Conflict> {
 
 fn check_net(config: &Config) -> Result<(), Conflict> {
     let net = &config.net;
+    if net.interface.is_some() && net.mode != NetMode::Native {
+        let message = "net.interface is for addresses of native guests: set net.mode = \"native\"";
+        return Err(conflict("net.interface", message));
+    }
     let (mode, why) = match net.mode {
         NetMode::Private => return check_addresses(config),
         NetMode::Native => return check_native(config),

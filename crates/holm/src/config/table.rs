@@ -26,7 +26,7 @@ const MODES: [(&str, NetMode); 4] = [
 const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
 
 /// All keys, in the order of the documentation.
-pub(super) static KEYS: [Key; 40] = [
+pub(super) static KEYS: [Key; 41] = [
     Key {
         name: "base",
         kind: Kind::Text,
@@ -275,10 +275,19 @@ pub(super) static KEYS: [Key; 40] = [
         kind: Kind::List("10.97.0.5"),
         default: "from Holm's pool",
         effect: NextStart,
-        help: "fixed addresses: of a private guest at most one IPv4 and one IPv6, of a native one \
-               up to eight of each, which this host has",
+        help: "fixed addresses: of a private guest at most one IPv4 and one IPv6; of a native one \
+               up to eight of each of the host's, which change at once if the first stays",
         set: |c, i| each(i, values::address).map(|v| c.net.address = v),
         show: |c, _| c.net.address.iter().map(ToString::to_string).collect(),
+    },
+    Key {
+        name: "net.interface",
+        kind: Kind::Text,
+        default: "none: the host has the addresses",
+        effect: NextStart,
+        help: "interface of the host that has the addresses of a native guest while it runs",
+        set: |c, i| one(i, values::interface).map(|v| c.net.interface = Some(v)),
+        show: |c, _| shown(c.net.interface.as_ref(), Clone::clone),
     },
     Key {
         name: "net.publish",

@@ -195,6 +195,8 @@ pub struct Net {
     /// Fixed addresses. A private guest has at most one of IPv4 and one of IPv6, and a missing one
     /// comes from the pool; a native guest has several that are the host's, or none.
     pub address: Vec<IpAddr>,
+    /// The interface that gets the addresses of a native guest which the host does not have.
+    pub interface: Option<String>,
     /// Ports of the host that lead to ports of the guest.
     pub publish: Vec<Publish>,
     /// Other guests may reach this guest, and it them.
@@ -210,6 +212,7 @@ impl Default for Net {
         Self {
             mode: NetMode::Private,
             address: Vec::new(),
+            interface: None,
             publish: Vec::new(),
             peers: true,
             host_access: false,

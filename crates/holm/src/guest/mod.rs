@@ -28,6 +28,7 @@ mod machine_id;
 mod monitor_process;
 mod parallel;
 mod pressure;
+mod readdress;
 mod rebuild;
 mod reconcile;
 mod release;

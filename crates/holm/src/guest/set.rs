@@ -2,6 +2,7 @@ use super::check_settings::check_settings;
 use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
 use super::limits::limits;
+use super::readdress::{readdress, restore};
 use super::reconcile::reconcile;
 use super::running::RunningGuest;
 use crate::config::{self, Change, Config, Effect, edit_text};
@@ -46,7 +47,8 @@ fn replace_locked(guest: &LockedGuest<'_>, before: &str, after: &str) -> Result<
     // Until guest.toml names the new base, nothing else keeps it from being removed.
     let _pin = if other_base { Some(store::pin(pool, &Name::new(&new.base)?)?) } else { None };
     step::done("set-base");
-    let running = reconcile(guest)?;
+    let mut running = reconcile(guest)?;
+    let network = running.as_ref().map(|running| running.record.network.clone());
     let limited = match &running {
         Some(running) if limits(&old) != limits(&new) => running.cgroup.set_limits(&limits(&new)),
         _ => Ok(()),
@@ -54,20 +56,29 @@ fn replace_locked(guest: &LockedGuest<'_>, before: &str, after: &str) -> Result<
     let bounded =
         limited.map_err(Error::from).and_then(|()| bound(guest, &old, &new, running.as_ref()));
     let written = bounded.and_then(|fitted| {
+        let readdressed = match &mut running {
+            Some(running) => readdress(guest, running, &old, &new)?,
+            None => false,
+        };
         guest.pool().write(&path, after)?;
-        Ok(fitted)
+        Ok((fitted, readdressed))
     });
-    if let (Err(_), Some(running)) = (&written, &running) {
+    if let (Err(_), Some(running), Some(network)) = (&written, &mut running, network) {
         // A refused change must have no effect. An error of this is less telling than the first.
         let _ = running.cgroup.set_limits(&limits(&old));
+        let _ = restore(guest, running, network);
     }
     if written.is_err() {
         let _ = bound(guest, &new, &old, running.as_ref());
     }
     let mut keys = config::changed(&old, &new);
-    if written? == Fitted::AtNextStart {
-        let of_disk = keys.iter_mut().filter(|(key, _)| key.starts_with("disk."));
-        of_disk.for_each(|(_, effect)| *effect = Effect::NextStart);
+    let (fitted, readdressed) = written?;
+    for (key, effect) in &mut keys {
+        if fitted == Fitted::AtNextStart && key.starts_with("disk.") {
+            *effect = Effect::NextStart;
+        } else if readdressed && key == "net.address" {
+            *effect = Effect::Live;
+        }
     }
     Ok(Changed { keys, running: running.is_some() })
 }

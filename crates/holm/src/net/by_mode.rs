@@ -90,6 +90,27 @@ pub fn admit<E: From<Error>>(
     }
 }
 
+/// The network of a guest that runs after its settings have changed to `net`; `None` if they take
+/// effect at its next start.
+pub fn changed(running: &Network, net: &Net) -> Result<Option<Network>, Error> {
+    if (running.mode, net.mode) != (NetMode::Native, NetMode::Native) {
+        return Ok(None);
+    }
+    let Some(native) = native::in_order(&running.native, &net.address) else { return Ok(None) };
+    let added = plan(running.instance, running.context, net)?.added;
+    Ok(Some(native::changed(running, native, added)))
+}
+
+/// Gives a guest that runs the addresses of `after`, which [`changed`] has made of `before`.
+pub fn change(
+    before: &Network,
+    after: &Network,
+    cgroup: BorrowedFd<'_>,
+    root: u32,
+) -> Result<(), Error> {
+    native::change(before, after, cgroup, root)
+}
+
 /// Takes the addresses of a native guest back, after its last process has ended; succeeds if there
 /// is nothing to take back.
 pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {

@@ -65,11 +65,27 @@ pub enum Error {
     /// An address in `net.address` of a native guest that the host does not have.
     #[error(
         "net.address: this host has no address {address}, and a native guest has addresses of the \
-         host; add it (`ip address add {address} dev INTERFACE`), or set another one"
+         host; set net.interface to the one that shall have it while the guest runs, add it \
+         yourself (`ip address add {address} dev INTERFACE`), or set another one"
     )]
     NotHosts {
         /// The address.
         address: IpAddr,
+    },
+    /// The interface in `net.interface` is not there.
+    #[error("net.interface: this host has no interface {interface} (`ip link` lists them)")]
+    NoInterface {
+        /// The interface.
+        interface: String,
+    },
+    /// The programs that are loaded work on maps of another form.
+    #[error(
+        "the BPF programs of native guests are those of another version of Holm, whose map {map} \
+         has another form; stop the native guests of this Holm root, and start them again"
+    )]
+    OtherPrograms {
+        /// The map.
+        map: &'static str,
     },
     /// The BPF programs of native guests.
     #[error(
@@ -243,7 +259,13 @@ impl Coded for Error {
             Self::NotHosts { address } => Details::new(Code::AddressNotFound)
                 .object(address)
                 .reason("a native guest has addresses of the host")
-                .remedy("add it to an interface, or set another net.address"),
+                .remedy("set net.interface, add it to an interface, or set another net.address"),
+            Self::NoInterface { interface } => {
+                Details::new(Code::NetworkFailed).object(interface).reason("there is none")
+            }
+            Self::OtherPrograms { map } => Details::new(Code::NetworkFailed)
+                .object(map)
+                .remedy("stop the native guests of this Holm root, and start them again"),
             Self::Programs { object, .. } => Details::new(Code::NetworkFailed).object(object),
             Self::AddressesExhausted { second, .. } => Details::new(Code::AddressesExhausted)
                 .object(format!("10.{second}.0.0/16"))

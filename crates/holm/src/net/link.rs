@@ -90,6 +90,21 @@ pub fn get(socket: &Socket, name: &str) -> Result<Option<Link>, Refused> {
     }
 }
 
+/// The index of an interface; `None` if there is none of this name.
+pub fn index(socket: &Socket, name: &str) -> Result<Option<u32>, Refused> {
+    let mut batch = Batch::default();
+    batch
+        .message(Request::FindLink, RTM_GETLINK, 0, &header(0, 0))
+        .text(IFLA_IFNAME, name)
+        .number(IFLA_EXT_MASK, SKIP_STATISTICS);
+    let mut index = None;
+    let asked = socket.query(&batch, |_, payload| index = payload.get(4..8).and_then(number));
+    match asked {
+        Err(refused) if refused.errno != Errno::NODEV => Err(refused),
+        _ => Ok(index),
+    }
+}
+
 /// All veth interfaces of this network namespace.
 pub fn all(socket: &Socket) -> Result<Vec<Link>, Refused> {
     let mut batch = Batch::default();

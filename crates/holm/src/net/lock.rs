@@ -1,4 +1,4 @@
-//! Locks of what an instance has once on the host.
+//! Locks of what an instance, or the host, has once.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -13,6 +13,11 @@ use crate::process::{self, Waiting};
 /// The file that is locked for something of an instance, and stays.
 pub fn path(instance: u8, name: &str) -> PathBuf {
     PathBuf::from(format!("/run/holm/{instance}/{name}.lock"))
+}
+
+/// The file that is locked for something of all instances, and stays.
+pub fn common_path(name: &str) -> PathBuf {
+    PathBuf::from(format!("/run/holm/{name}.lock"))
 }
 
 /// Locks a file of [`path`], for `what`, until the result is dropped.

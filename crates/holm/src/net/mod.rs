@@ -28,9 +28,9 @@ mod uapi;
 
 pub use addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, context_of};
 pub use by_mode::{
-    admit, attach, check_address, check_addresses, clean_up, configure_inside, destroy_instance,
-    detach, detach_unrecorded, dismiss, files, has_own_namespace, has_veth, is_attached, plan,
-    responder,
+    admit, attach, change, changed, check_address, check_addresses, clean_up, configure_inside,
+    destroy_instance, detach, detach_unrecorded, dismiss, files, has_own_namespace, has_veth,
+    is_attached, plan, responder,
 };
 pub use error::Error;
 pub use loopback::loopback_up;

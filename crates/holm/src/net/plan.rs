@@ -32,6 +32,7 @@ pub fn plan_addresses(instance: u8, context: u32, net: &Net) -> Result<Network, 
         host_access: net.host_access,
         dns: Vec::new(),
         native: Vec::new(),
+        added: Vec::new(),
     };
     if net.mode == NetMode::Native {
         // They are the host's: `native` looks whether it has them.

@@ -45,6 +45,8 @@ pub enum Request {
     TryPort,
     AddLoopbackV6,
     RemoveLoopbackV6,
+    AddNative,
+    RemoveNative,
 }
 
 impl Request {
@@ -91,6 +93,8 @@ impl Request {
             Self::TryPort => "trying a published port",
             Self::AddLoopbackV6 => "adding the address behind the guest's ::1",
             Self::RemoveLoopbackV6 => "removing the address behind the guest's ::1",
+            Self::AddNative => "adding a native guest's address to net.interface",
+            Self::RemoveNative => "removing a native guest's address from net.interface",
         }
     }
 }

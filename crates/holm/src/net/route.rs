@@ -45,16 +45,22 @@ pub fn add_address(batch: &mut Batch, request: Request, index: u32, address: IpA
         .attr(IFA_ADDRESS, &octets);
 }
 
-/// Removes an address from an interface.
-pub fn remove_address(
-    batch: &mut Batch,
-    request: Request,
-    index: u32,
-    address: IpAddr,
-    prefix: u8,
-) {
+/// Adds an address that is a native guest's: the host itself does not choose it as a source.
+pub fn add_native_address(batch: &mut Batch, request: Request, index: u32, address: IpAddr) {
+    const IFA_CACHEINFO: u16 = 6;
+    const FOREVER: u32 = u32::MAX;
+    add_address(batch, request, index, address, full_length(address));
+    if address.is_ipv6() {
+        // `struct ifa_cacheinfo`: preferred for no time, so deprecated from the beginning. IPv4
+        // chooses the first address of an interface anyway.
+        batch.attr(IFA_CACHEINFO, &[0, FOREVER, 0, 0].map(u32::to_ne_bytes).concat());
+    }
+}
+
+/// Removes an address of a native guest from an interface.
+pub fn remove_native_address(batch: &mut Batch, request: Request, index: u32, address: IpAddr) {
     const IFA_LOCAL: u16 = 2;
-    let mut header = [family(address), prefix, 0, 0, 0, 0, 0, 0];
+    let mut header = [family(address), full_length(address), 0, 0, 0, 0, 0, 0];
     header[4..].copy_from_slice(&index.to_ne_bytes());
     batch.message(request, RTM_DELADDR, 0, &header).attr(IFA_LOCAL, &octets(address));
 }

@@ -40,6 +40,9 @@ pub struct Network {
     /// The host's addresses that are the guest's, with `net.mode = "native"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub native: Vec<IpAddr>,
+    /// Those of them that the host has only while the guest runs, and the index of the interface.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<(u32, IpAddr)>,
 }
 
 #[derive(Serialize, Deserialize)]

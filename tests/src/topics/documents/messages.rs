@@ -18,7 +18,7 @@ use Said::{Here, In, Unit};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 106] = [
+const MESSAGES: [(&str, Said); 108] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -222,10 +222,18 @@ const MESSAGES: [(&str, Said); 106] = [
         In("net::native::addresses_are_the_hosts_and_one_guests"),
     ),
     (
+        "net.interface: this host has no interface",
+        In("net::native::changes::an_interface_has_the_addresses_while_the_guest_runs"),
+    ),
+    (
+        "the BPF programs of native guests are those of",
+        In("net::native::changes::programs_of_another_build_are_replaced"),
+    ),
+    (
         "cannot load the program NAME",
         Here(
             "holm create n --base busybox --net native -- true; strace -fqo strace.log -e \
-          inject=bpf:error=EPERM:when=15+ \"$HOLM\" start n",
+          inject=bpf:error=EPERM:when=22+ \"$HOLM\" start n",
         ),
     ),
     (

@@ -17,6 +17,7 @@ pub fn tests() -> Vec<Test> {
     [
         reach::TESTS,
         native::TESTS,
+        native::changes::TESTS,
         ports::TESTS,
         rules::TESTS,
         requests::TESTS,

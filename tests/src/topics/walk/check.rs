@@ -1,6 +1,8 @@
 //! What must be so after a fault, whatever it has hit.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::process::Command;
 
 use super::strace::Fault;
 use super::verb::{FILES, Guest, Verb, content};
@@ -149,17 +151,28 @@ fn check_base(sandbox: &Sandbox, import: &[&str]) -> Result<(), String> {
 
 /// What the root has on the host and in its directories. An id that a killed command has allocated
 /// is released after ten seconds, by a test of its own.
-pub fn left(sandbox: &Sandbox) -> Vec<String> {
+pub fn left(sandbox: &Sandbox, verb: &Verb) -> Vec<String> {
     let mut all = traces(sandbox);
     all.retain(|item| !item.starts_with("ids/"));
     // Those of the shared bases are nobody's here.
     if !sandbox.root().join("objects").is_symlink() {
         all.extend(objects(sandbox.root()));
     }
+    all.extend(addresses(verb));
     for directory in [".", "volumes"] {
         let entries = std::fs::read_dir(sandbox.root().join(directory)).expect("the root");
         all.extend(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()));
     }
     all.sort();
     all
+}
+
+/// Addresses of the verb's native guest that `lo` has.
+fn addresses(verb: &Verb) -> Vec<String> {
+    let shown = Command::new("ip").args(["-o", "address", "show", "dev", "lo"]).output();
+    let shown = String::from_utf8(shown.expect("ip runs").stdout).expect("text");
+    let of_lo =
+        |word: &&str| word.parse::<IpAddr>().is_ok() && shown.contains(&format!(" {word}/"));
+    let words = verb.settings.iter().chain(verb.args).flat_map(|word| word.split(['=', ',']));
+    words.filter(of_lo).map(|word| format!("address {word}")).collect()
 }

@@ -127,7 +127,7 @@ pub fn walk(sandbox: &mut Sandbox, verb: &Verb) {
     }
     tidy(sandbox, verb);
     settled(sandbox);
-    let before = left(sandbox);
+    let before = left(sandbox, verb);
     verb.prepare(sandbox);
     let (outcome, calls) = record(sandbox, verb.traced, verb.args);
     outcome.ok();
@@ -196,7 +196,7 @@ fn try_fault(
     let mut now = Vec::new();
     let clean = sandbox.poll_until_limit(|| {
         sandbox.holm(&["ls"]).ok();
-        now = left(sandbox);
+        now = left(sandbox, verb);
         (now == before).then_some(())
     });
     checked?;

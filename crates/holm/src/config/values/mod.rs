@@ -16,7 +16,7 @@ pub(super) use address::address;
 pub(super) use capability::capability;
 pub(super) use cpu_set::cpu_set;
 pub use disk_size::disk_size;
-pub(super) use name::{hostname, name, variable};
+pub(super) use name::{hostname, interface, name, variable};
 pub(super) use path::{device, mount, show_mount};
 pub(super) use publish::publish;
 pub(super) use rlimit::{rlimit, rlimit_name, show_rlimit};

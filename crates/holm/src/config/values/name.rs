@@ -1,4 +1,4 @@
-//! Names: of bases, hosts and environment variables.
+//! Names: of bases, hosts, interfaces and environment variables.
 
 use crate::config::units::Parsed;
 
@@ -30,6 +30,18 @@ pub(in crate::config) fn hostname(text: &str) -> Parsed<String> {
         Err(format!(
             "{text:?} is not a valid host name; use at most 64 letters, digits, '-' and '.'"
         ))
+    }
+}
+
+/// A name of a network interface, as the kernel takes it (`dev_valid_name`).
+pub(in crate::config) fn interface(text: &str) -> Parsed<String> {
+    let good = (1..=15).contains(&text.len())
+        && !matches!(text, "." | "..")
+        && text.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '/' | ':'));
+    if good {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} cannot name a network interface (`ip link` lists them)"))
     }
 }
 

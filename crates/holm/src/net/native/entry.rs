@@ -1,6 +1,7 @@
 //! A guest's entry in the maps, from before its first process until after its last.
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
 use holm_bpf::{Guest, Map, network_key, owner_key};
@@ -8,19 +9,23 @@ use holm_sys::{bpf, socket};
 use rustix::fs::fstat;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::{loopback, programs};
+use super::{interface, loopback, programs};
 use crate::net::error::Error;
 use crate::net::netlink::Socket;
+use crate::net::ports;
 use crate::net::route;
 use crate::record::Network;
 use crate::step;
+
+/// The id of a cgroup, as programs see it.
+type Id = [u8; 8];
 
 fn fail(what: &'static str) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Programs { what, object: "native guests".to_owned(), source }
 }
 
-/// The id of a cgroup, as programs see it: kernfs gives its directory the same inode number.
-fn id(cgroup: BorrowedFd<'_>) -> Result<[u8; 8], Error> {
+/// The id of a cgroup: kernfs gives its directory the same inode number.
+fn id(cgroup: BorrowedFd<'_>) -> Result<Id, Error> {
     let found = fstat(cgroup).map_err(|errno| fail("find the cgroup of")(errno.into()))?;
     Ok(found.st_ino.to_ne_bytes())
 }
@@ -33,7 +38,79 @@ pub fn admit(
     cgroup: BorrowedFd<'_>,
     root: u32,
 ) -> Result<(), Error> {
+    let id = id(cgroup)?;
+    let _lock = programs::lock()?;
+    programs::make_ready(network.instance, pool)?;
+    step::done("native-programs");
+    check_free(network, id)?;
     let (instance, context) = (network.instance, network.context);
+    loopback::add(loopback::address6(instance, context))?;
+    let listening = programs::map(instance, Map::Listening)?;
+    let key = loopback::network(instance, context).octets();
+    listening.update(&key, &[0; 4]).map_err(fail("add to"))?;
+    give(network, id, root)
+}
+
+/// Gives a guest that runs the addresses of `after`, and takes those of `before` back that are not
+/// among them.
+pub fn change(
+    before: &Network,
+    after: &Network,
+    cgroup: BorrowedFd<'_>,
+    root: u32,
+) -> Result<(), Error> {
+    let id = id(cgroup)?;
+    let _lock = programs::lock()?;
+    check_free(after, id)?;
+    give(after, id, root)?;
+    step::done("native-given");
+    let gone = before.native.iter().filter(|address| !after.native.contains(address));
+    disown(before.instance, gone.copied().map(owner_key), id)?;
+    let gone = before.added.iter().filter(|added| !after.added.contains(added));
+    gone.copied().try_for_each(interface::remove)
+}
+
+/// Refuses addresses that another guest has. Those of other Holm roots count in this network
+/// namespace.
+fn check_free(network: &Network, id: Id) -> Result<(), Error> {
+    let namespace = netns()?.to_ne_bytes();
+    for instance in ports::instances(network.instance)? {
+        if !programs::are_loaded(instance)? {
+            continue;
+        }
+        let guests = programs::map(instance, Map::Guests)?;
+        let owners = programs::map(instance, Map::Owners)?;
+        for address in &network.native {
+            let owner = owner(&guests, &owners, *address).map_err(fail("ask for"))?;
+            let taken = match owner {
+                Some((other, _)) if instance == network.instance => other != id,
+                Some((_, guest)) => guest.starts_with(&namespace),
+                None => false,
+            };
+            if taken {
+                return Err(Error::AddressTaken { address: *address });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The guest of an instance that has an address, and its entry.
+fn owner(
+    guests: &bpf::Map,
+    owners: &bpf::Map,
+    address: IpAddr,
+) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
+    let Some(owner) = owners.get(&owner_key(address))? else { return Ok(None) };
+    // Without a guest, the entry was left by a change that was killed.
+    Ok(guests.get(&owner)?.map(|guest| (owner, guest)))
+}
+
+/// Gives a guest the addresses of a network that nobody else has. The caller has the lock.
+fn give(network: &Network, id: Id, root: u32) -> Result<(), Error> {
+    let (instance, context) = (network.instance, network.context);
+    network.added.iter().copied().try_for_each(interface::add)?;
+    step::done("native-addresses");
     let guest = Guest {
         netns: netns()?,
         root,
@@ -41,20 +118,6 @@ pub fn admit(
         loopback6: loopback::address6(instance, context),
         addresses: network.native.clone(),
     };
-    let id = id(cgroup)?;
-    let _lock = programs::lock(instance)?;
-    if !programs::are_loaded(instance)? {
-        programs::load(instance, pool)?;
-    }
-    step::done("native-programs");
-    let guests = programs::map(instance, Map::Guests)?;
-    let owners = programs::map(instance, Map::Owners)?;
-    for address in &network.native {
-        if is_anothers(&guests, &owners, &owner_key(*address), id).map_err(fail("ask for"))? {
-            return Err(Error::AddressTaken { address: *address });
-        }
-    }
-    loopback::add(guest.loopback6)?;
     let route = Socket::route()?;
     programs::steer(instance, loopback::LO)?;
     for address in &network.native {
@@ -62,21 +125,21 @@ pub fn admit(
             programs::steer(instance, interface)?;
         }
     }
+    let guests = programs::map(instance, Map::Guests)?;
+    let owners = programs::map(instance, Map::Owners)?;
     guests.update(&id, &guest.to_bytes()).map_err(fail("add to"))?;
     guest.owned().iter().try_for_each(|key| owners.update(key, &id)).map_err(fail("add to"))
 }
 
-/// Whether another guest that runs has an address.
-fn is_anothers(
-    guests: &bpf::Map,
-    owners: &bpf::Map,
-    address: &[u8],
-    id: [u8; 8],
-) -> io::Result<bool> {
-    match owners.get(address)? {
-        Some(owner) if owner != id => Ok(guests.get(&owner)?.is_some()),
-        _ => Ok(false),
+/// Removes entries of a guest's addresses.
+fn disown(instance: u8, keys: impl Iterator<Item = [u8; 16]>, id: Id) -> Result<(), Error> {
+    let owners = programs::map(instance, Map::Owners)?;
+    for key in keys {
+        if owners.get(&key).map_err(fail("ask for"))?.is_some_and(|owner| owner == id) {
+            owners.delete(&key).map_err(fail("remove from"))?;
+        }
     }
+    Ok(())
 }
 
 /// Takes a guest's addresses back after its last process has ended, and removes the programs if it
@@ -84,20 +147,19 @@ fn is_anothers(
 pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
     let (instance, context) = (network.instance, network.context);
     let id = id(cgroup)?;
-    let _lock = programs::lock(instance)?;
+    let _lock = programs::lock()?;
+    network.added.iter().copied().try_for_each(interface::remove)?;
     if !programs::are_loaded(instance)? {
         return Ok(());
     }
     let guests = programs::map(instance, Map::Guests)?;
-    let owners = programs::map(instance, Map::Owners)?;
     let loopback6 = loopback::address6(instance, context);
     guests.delete(&id).map_err(fail("remove from"))?;
-    let both = [network_key(loopback::network(instance, context)), owner_key(loopback6.into())];
-    for key in network.native.iter().copied().map(owner_key).chain(both) {
-        if owners.get(&key).map_err(fail("ask for"))?.is_some_and(|owner| owner == id) {
-            owners.delete(&key).map_err(fail("remove from"))?;
-        }
-    }
+    let network4 = loopback::network(instance, context);
+    let listening = programs::map(instance, Map::Listening)?;
+    listening.delete(&network4.octets()).map_err(fail("remove from"))?;
+    let both = [network_key(network4), owner_key(loopback6.into())];
+    disown(instance, network.native.iter().copied().map(owner_key).chain(both), id)?;
     loopback::remove(loopback6)?;
     if guests.is_empty().map_err(fail("ask for"))? { programs::unload(instance) } else { Ok(()) }
 }
@@ -107,7 +169,7 @@ pub fn destroy(instance: u8) -> Result<(), Error> {
     if !programs::are_loaded(instance)? {
         return Ok(());
     }
-    let _lock = programs::lock(instance)?;
+    let _lock = programs::lock()?;
     programs::unload(instance)
 }
 

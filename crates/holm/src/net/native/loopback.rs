@@ -34,7 +34,7 @@ pub fn address6(instance: u8, context: u32) -> Ipv6Addr {
 /// Adds the address that stands for `::1`. Nothing is done on a host without IPv6.
 pub fn add(address: Ipv6Addr) -> Result<(), Error> {
     let mut batch = Batch::default();
-    route::add_address(&mut batch, Request::AddLoopbackV6, LO, IpAddr::V6(address), 128);
+    route::add_native_address(&mut batch, Request::AddLoopbackV6, LO, IpAddr::V6(address));
     match Socket::route()?.execute(&mut batch) {
         // A start that was killed has left it.
         Err(Refused { errno: Errno::EXIST, .. }) => Ok(()),
@@ -46,7 +46,7 @@ pub fn add(address: Ipv6Addr) -> Result<(), Error> {
 /// Removes it, if it is there.
 pub fn remove(address: Ipv6Addr) -> Result<(), Error> {
     let mut batch = Batch::default();
-    route::remove_address(&mut batch, Request::RemoveLoopbackV6, LO, IpAddr::V6(address), 128);
+    route::remove_native_address(&mut batch, Request::RemoveLoopbackV6, LO, IpAddr::V6(address));
     match Socket::route()?.execute(&mut batch) {
         Err(Refused { errno: Errno::ADDRNOTAVAIL, .. }) => Ok(()),
         Err(Refused { errno, .. }) if is_without_ipv6(errno) => Ok(()),

@@ -7,25 +7,32 @@
 //! are there until the last has ended; each guest is one entry in a map, by the id of its cgroup.
 //!
 //! ```text
-//! /run/holm/N/native.lock   locked while programs and entries are made and removed
+//! /run/holm/native.lock     locked while programs and entries are made and removed
 //! /run/holm/N/bpf/          a bpf filesystem:
+//!   build-DIGEST            a directory that names the build whose programs these are
 //!   guests owners           maps: each guest by its cgroup; the cgroup that has an address
 //!   listeners               map: sockets that listen
+//!   listening counted       maps: how many of a guest; those that are counted
 //!   any elsewhere           maps: sockets bound to "any"; those in namespaces of guests
 //!   asked                   map: at which address a client has asked by UDP
+//!   unserved                map: addresses and ports that were asked by UDP, and are nobody's
 //!   bind4 bind6 ...         links, one for each program
 //!   steer steer-INDEX       the program that is attached to interfaces; a link for each of these
 //! ```
 
+mod directory;
 mod entry;
+mod interface;
+mod kinds;
 mod loopback;
 mod programs;
 
 use std::net::IpAddr;
 
-pub use entry::{admit, destroy, dismiss};
+pub use entry::{admit, change, destroy, dismiss};
 
 use super::error::Error;
+use super::link;
 use super::mode::Mode;
 use super::netlink::Socket;
 use super::route;
@@ -39,13 +46,54 @@ impl Mode for Native {
         false
     }
 
-    fn complete(&self, network: &mut Network, _settings: &Net) -> Result<(), Error> {
+    fn complete(&self, network: &mut Network, settings: &Net) -> Result<(), Error> {
         let socket = Socket::route()?;
-        network.native.iter().try_for_each(|address| {
-            check_address(*address)?;
-            check_is_hosts(&socket, *address)
-        })
+        let interface =
+            settings.interface.as_deref().map(|name| find(&socket, name)).transpose()?;
+        for &address in &network.native {
+            check_address(address)?;
+            if route::is_local(&socket, address)? {
+                continue;
+            }
+            let Some(interface) = interface else { return Err(Error::NotHosts { address }) };
+            if route::is_taken(&socket, address)? {
+                return Err(Error::AddressTaken { address });
+            }
+            network.added.push((interface, address));
+        }
+        Ok(())
     }
+}
+
+fn find(socket: &Socket, name: &str) -> Result<u32, Error> {
+    link::index(socket, name)?.ok_or_else(|| Error::NoInterface { interface: name.to_owned() })
+}
+
+/// The addresses of a guest that runs, after they were set to others; `None` if only its next start
+/// can make that change. The first of each family stays the first: programs are bound to it that
+/// have asked for any.
+pub fn in_order(running: &[IpAddr], set: &[IpAddr]) -> Option<Vec<IpAddr>> {
+    let first =
+        |of: &[IpAddr], v4: bool| of.iter().copied().find(|address| address.is_ipv4() == v4);
+    let mut all = Vec::new();
+    for v4 in [true, false] {
+        match first(running, v4) {
+            Some(address) if set.contains(&address) => all.push(address),
+            None if first(set, v4).is_none() => {}
+            _ => return None,
+        }
+    }
+    let others: Vec<_> = set.iter().copied().filter(|address| !all.contains(address)).collect();
+    all.extend(others);
+    Some(all)
+}
+
+/// The network of a guest that runs with these addresses, of which `added` are to be added to an
+/// interface. Those that a start has added go with the guest all the same.
+pub fn changed(running: &Network, native: Vec<IpAddr>, added: Vec<(u32, IpAddr)>) -> Network {
+    let mut added = added;
+    added.extend(running.added.iter().filter(|(_, address)| native.contains(address)));
+    Network { native, added, ..running.clone() }
 }
 
 /// Refuses an address that no native guest can have.
@@ -64,7 +112,28 @@ pub fn check_address(address: IpAddr) -> Result<(), Error> {
     Err(Error::BadAddress { address, why })
 }
 
-/// Refuses an address that this host does not have.
-fn check_is_hosts(socket: &Socket, address: IpAddr) -> Result<(), Error> {
-    if route::is_local(socket, address)? { Ok(()) } else { Err(Error::NotHosts { address }) }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(text: &str) -> Vec<IpAddr> {
+        text.split_whitespace().map(|address| address.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_first_addresses_stay_while_a_guest_runs() {
+        let running = addresses("192.0.2.1 2001:db8::1 192.0.2.2");
+        for refused in ["", "192.0.2.1", "2001:db8::1 192.0.2.2"] {
+            assert_eq!(in_order(&running, &addresses(refused)), None, "{refused}");
+        }
+        let set = addresses("192.0.2.3 2001:db8::2 2001:db8::1 192.0.2.1");
+        let expected = addresses("192.0.2.1 2001:db8::1 192.0.2.3 2001:db8::2");
+        assert_eq!(in_order(&running, &set), Some(expected));
+    }
+
+    #[test]
+    fn a_guest_without_addresses_gets_the_first_when_it_starts() {
+        assert_eq!(in_order(&[], &addresses("192.0.2.1")), None);
+        assert_eq!(in_order(&[], &[]), Some(Vec::new()));
+    }
 }

@@ -1,12 +1,12 @@
-//! The programs in the kernel: loading and attaching them, once for each Holm root.
+//! The programs in the kernel, once for each Holm root.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use holm_bpf::{Map, PROGRAMS, Program};
-use holm_sys::bpf::{self, Hook, MapKind, Target};
+use holm_bpf::{BUILD, Map};
+use holm_sys::bpf::{self, Hook, Target};
 use rustix::fs::{CWD, statfs};
 use rustix::io::Errno;
 use rustix::mount::{
@@ -14,32 +14,23 @@ use rustix::mount::{
     fsmount, fsopen, move_mount, unmount,
 };
 
+use super::directory::{Directory, fail};
+use super::kinds::STEER;
 use crate::failed::make_directories;
 use crate::net::error::Error;
 use crate::net::lock;
 
 /// `BPF_FS_MAGIC` (linux/magic.h).
 const BPF_FS: i64 = 0xcafe_4a11;
-/// How many guests, and how many addresses of all of them: eight of each family, two for loopback.
-const GUESTS: u32 = 1024;
-const ADDRESSES: u32 = GUESTS * 18;
-const LISTENERS: u32 = 1 << 16;
-const QUESTIONS: u32 = 1 << 14;
-/// The program that is attached to interfaces, one by one.
-const STEER: &str = "steer";
-
 /// Where an instance's maps and links are.
 pub fn directory(instance: u8) -> PathBuf {
     PathBuf::from(format!("/run/holm/{instance}/bpf"))
 }
 
-fn fail<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
-    move |source| Error::Programs { what, object: path.display().to_string(), source }
-}
-
-/// Locks the making and removing of programs and entries.
-pub fn lock(instance: u8) -> Result<File, Error> {
-    lock::lock(lock::path(instance, "native"), &"the programs of native guests")
+/// Locks the making and removing of programs and entries, of all instances: they look at one
+/// another's addresses.
+pub fn lock() -> Result<File, Error> {
+    lock::lock(lock::common_path("native"), &"the programs of native guests")
 }
 
 /// Whether the programs are there, which is certain for who has the [`lock`].
@@ -58,10 +49,23 @@ pub fn map(instance: u8, map: Map) -> Result<bpf::Map, Error> {
     bpf::Map::open(&path).map_err(fail("open", &path))
 }
 
+/// Loads the programs, or replaces those of another build of Holm. The caller has the [`lock`].
+pub fn make_ready(instance: u8, pool: BorrowedFd<'_>) -> Result<(), Error> {
+    if !are_loaded(instance)? {
+        return load(instance, pool);
+    }
+    let at = directory(instance);
+    if at.join(BUILD).try_exists().map_err(fail("look at", &at))? {
+        return Ok(());
+    }
+    let directory = Directory { at, pool };
+    directory.replace()
+}
+
 /// Loads the programs and attaches them to the cgroup of the Holm root and to this network
 /// namespace. The filesystem with what keeps them there is mounted last: a command that is killed
-/// before leaves nothing. The caller has the [`lock`].
-pub fn load(instance: u8, pool: BorrowedFd<'_>) -> Result<(), Error> {
+/// before leaves nothing.
+fn load(instance: u8, pool: BorrowedFd<'_>) -> Result<(), Error> {
     let at = directory(instance);
     let failed = |errno: Errno| fail("mount a bpf filesystem on", &at)(errno.into());
     let filesystem = fsopen("bpf", FsOpenFlags::FSOPEN_CLOEXEC).map_err(failed)?;
@@ -72,53 +76,10 @@ pub fn load(instance: u8, pool: BorrowedFd<'_>) -> Result<(), Error> {
     let mounted =
         fsmount(filesystem.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(failed)?;
     let inside = PathBuf::from(format!("/proc/self/fd/{}", mounted.as_raw_fd()));
-    let mut maps = Vec::new();
-    for kind in Map::ALL {
-        let made = bpf::Map::create(kind.name(), map_kind(kind), kind.sizes())
-            .map_err(fail("make the map", Path::new(kind.name())))?;
-        bpf::pin(made.as_fd(), &inside.join(kind.name()))
-            .map_err(fail("pin", Path::new(kind.name())))?;
-        maps.push((kind, made));
-    }
-    let namespace =
-        File::open("/proc/self/ns/net").map_err(fail("open", Path::new("/proc/self/ns/net")))?;
-    for program in PROGRAMS {
-        attach(program, &maps, pool, namespace.as_fd(), &inside)?;
-    }
+    Directory { at: inside, pool }.fill()?;
     make_directories(&at, 0o700).map_err(fail("make", &at))?;
     move_mount(mounted.as_fd(), "", CWD, &at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
         .map_err(failed)
-}
-
-fn attach(
-    program: &Program,
-    maps: &[(Map, bpf::Map)],
-    pool: BorrowedFd<'_>,
-    namespace: BorrowedFd<'_>,
-    inside: &Path,
-) -> Result<(), Error> {
-    let name = Path::new(program.name);
-    let Some(hook) = hook(program.name) else { return Ok(()) };
-    let used: Vec<_> = program
-        .maps
-        .iter()
-        .filter_map(|(at, wanted)| {
-            maps.iter().find(|(kind, _)| kind == wanted).map(|(_, map)| (*at, map))
-        })
-        .collect();
-    let loaded = bpf::load_with_maps(hook, program.name, program.instructions, &used)
-        .map_err(fail("load the program", name))?;
-    let target = match hook {
-        Hook::TcxIngress => {
-            // It stays there to be attached by `steer`.
-            return bpf::pin(loaded.as_fd(), &inside.join(program.name)).map_err(fail("pin", name));
-        }
-        Hook::SkLookup => namespace,
-        _ => pool,
-    };
-    bpf::link(loaded.as_fd(), hook, Target::Directory(target))
-        .and_then(|link| bpf::pin(link.as_fd(), &inside.join(program.name)))
-        .map_err(fail("attach the program", name))
 }
 
 /// Has datagrams that arrive at an interface steered to sockets bound to "any". Does nothing if
@@ -149,52 +110,5 @@ pub fn unload(instance: u8) -> Result<(), Error> {
     match std::fs::remove_dir(&at) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(fail("remove", &at)(error)),
         _ => Ok(()),
-    }
-}
-
-fn map_kind(map: Map) -> MapKind {
-    match map {
-        Map::Guests => MapKind::Hash(GUESTS),
-        Map::Owners => MapKind::Hash(ADDRESSES),
-        Map::Listeners => MapKind::SockHash(LISTENERS),
-        Map::Any => MapKind::SkStorage(false),
-        Map::Elsewhere => MapKind::SkStorage(true),
-        Map::Asked => MapKind::LruHash(QUESTIONS),
-    }
-}
-
-fn hook(program: &str) -> Option<Hook> {
-    Some(match program {
-        "ingress" => Hook::Ingress,
-        "egress" => Hook::Egress,
-        "sock_create" => Hook::SockCreate,
-        "sock_ops" => Hook::SockOps,
-        "bind4" => Hook::Bind4,
-        "bind6" => Hook::Bind6,
-        "connect4" => Hook::Connect4,
-        "connect6" => Hook::Connect6,
-        "sendmsg4" => Hook::Sendmsg4,
-        "sendmsg6" => Hook::Sendmsg6,
-        "recvmsg4" => Hook::Recvmsg4,
-        "recvmsg6" => Hook::Recvmsg6,
-        "getpeername4" => Hook::Getpeername4,
-        "getpeername6" => Hook::Getpeername6,
-        "getsockname4" => Hook::Getsockname4,
-        "getsockname6" => Hook::Getsockname6,
-        "sk_lookup" => Hook::SkLookup,
-        STEER => Hook::TcxIngress,
-        _ => return None,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_program_has_a_hook() {
-        for program in PROGRAMS {
-            assert!(hook(program.name).is_some(), "{}", program.name);
-        }
     }
 }

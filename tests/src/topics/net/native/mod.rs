@@ -1,12 +1,16 @@
 //! Guests with addresses of their own in the host's network namespace.
 
-use std::net::IpAddr;
+pub mod changes;
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
 
-use super::topology::Topology;
+use super::topology::{PATIENCE, SILENCE, Topology};
 use crate::command::Outcome;
 use crate::process::Stopped;
 use crate::sandbox::Sandbox;
@@ -17,6 +21,8 @@ pub const TESTS: &[Test] = &[
     test!(what_is_others_is_refused).bases(&["busybox"]),
     test!(a_killed_start_is_repaired).bases(&["busybox"]),
     test!(addresses_are_the_hosts_and_one_guests).bases(&["busybox"]),
+    test!(kinds_and_options_of_sockets).bases(&["busybox"]),
+    test!(ports_that_are_not_served_are_nobodys).bases(&["busybox"]),
 ];
 
 const ONE: &str = "192.0.2.10,192.0.2.11,2001:db8::10";
@@ -33,7 +39,8 @@ impl<'a> Host<'a> {
     fn new(sandbox: &'a Sandbox) -> Self {
         let topology = Topology::new();
         for address in ONE.split(',').chain(TWO.split(',')).chain(["192.0.2.30"]) {
-            let length = if address.contains(':') { "128 nodad" } else { "32" };
+            // Not preferred, or the host answered from there.
+            let length = if address.contains(':') { "128 nodad preferred_lft 0" } else { "32" };
             topology.host.sh(&format!("ip addr add {address}/{length} dev up0"));
         }
         Self { topology, sandbox, probe: sandbox.probe_directory() }
@@ -275,8 +282,70 @@ fn addresses_are_the_hosts_and_one_guests(sandbox: &mut Sandbox) {
     host.launch("one", ONE, &["sleep", "100000"]).ok();
     host.launch("same", "192.0.2.11", &["sleep", "100000"])
         .refused(&["the address 192.0.2.11 is in use on this host already"]);
+    let other = Sandbox::new(&sandbox.options, &["busybox"]).expect("another root");
+    let launch = ["launch", "same", "--base", "busybox", "--net", "native", "--set"];
+    let launch = [&launch[..], &["net.address=192.0.2.11", "--", "sleep", "100000"]].concat();
+    host.topology.host.with(|| other.holm(&launch)).refused(&["192.0.2.11 is in use"]);
     host.holm(&["kill", "one"]).ok();
+    host.topology.host.with(|| other.holm(&launch)).ok();
+    host.holm(&["start", "one"]).refused(&["192.0.2.11 is in use"]);
+    host.topology.host.with(|| other.holm(&["rm", "--force", "same"])).ok();
+    other.clean_up(false).expect("nothing is left of the other root");
     host.launch("same", "192.0.2.11", &["sleep", "100000"]).ok();
     host.holm(&["start", "one"]).refused(&["192.0.2.11 is in use"]);
     sandbox.holm(&["rm", "--force", "one", "same"]).ok();
+}
+
+fn kinds_and_options_of_sockets(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    host.launch("one", ONE, &["sleep", "100000"]).ok();
+    host.launch("two", TWO, &["sleep", "100000"]).ok();
+    for [own, second, other] in [
+        ["192.0.2.10", "192.0.2.11", "192.0.2.20"],
+        ["2001:db8::10", "2001:db8::10", "2001:db8::20"],
+    ] {
+        let probe = ["exec", "one", "--", "/probe/holm-probe", "sockets", own, second, other];
+        host.holm(&probe).ok();
+    }
+    sandbox.holm(&["rm", "--force", "one", "two"]).ok();
+}
+
+/// All addresses of the family of `to`.
+fn any_like(to: &str) -> IpAddr {
+    let any = if to.starts_with('[') { "::" } else { "0.0.0.0" };
+    any.parse().unwrap()
+}
+
+/// Whether a datagram is refused with an answer, of which the kernel sends one each second.
+fn refused(to: &str) -> bool {
+    let socket = UdpSocket::bind((any_like(to), 0)).unwrap();
+    socket.connect(to).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let ask = || {
+        let _ = socket.send(b"?");
+        socket.recv(&mut [0; 8]).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    };
+    (0..PATIENCE.as_secs()).any(|_| ask())
+}
+
+/// A service of the host on all addresses is not at those of a guest.
+fn ports_that_are_not_served_are_nobodys(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    host.launch("one", ONE, &["sleep", "100000"]).ok();
+    let _servers = ["0.0.0.0:7002", "[::]:7003"].map(|at| host.topology.host.serve_udp(at));
+    let outside = &host.topology.outside;
+    let asked = |to: &str, patience| outside.ask_udp(to, patience).is_some();
+    for (own, others) in [
+        ("192.0.2.2:7002", ["192.0.2.10:7002", "192.0.2.11:7002"]),
+        ("[2001:db8::2]:7003", ["[2001:db8::10]:7003", "192.0.2.10:7003"]),
+    ] {
+        assert!(asked(own, PATIENCE), "the host's own is asked at {own}");
+        for to in others {
+            assert!(!asked(to, SILENCE), "the host answers at {to}");
+            let refused = outside.with(|| refused(to));
+            assert!(refused, "{to} refuses nothing");
+        }
+    }
+    assert_eq!(host.ask("one", "udp", "192.0.2.11:7002"), "WouldBlock");
+    sandbox.holm(&["rm", "--force", "one"]).ok();
 }

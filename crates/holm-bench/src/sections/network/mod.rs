@@ -1,0 +1,175 @@
+//! What each kind of network costs, between two network namespaces with a veth pair as the wire.
+
+mod wire;
+
+use std::fs;
+
+use wire::{BRIDGE, BRIDGED, NATIVE, OUTSIDE, Wire};
+
+use crate::build::SLEEP;
+use crate::peers::{self, Bridge, Lxc};
+use crate::rounds::{Case, Outcome, Row, table, take_turns};
+use crate::stage::Stage;
+
+/// The row that the others are compared with.
+const HOST: &str = "host";
+/// Rounds that are not counted.
+const WARM_UP: usize = 1;
+
+/// A load: its kind for the program, how much of it, and what that is.
+type Load = (&'static str, u32, &'static str);
+const LOADS: [Load; 5] = [
+    ("stream", 30_000, "One TCP connection that sends 1.83 GiB"),
+    ("echo", 20_000, "20000 times one byte and its echo, by one TCP connection"),
+    ("connect", 5_000, "5000 times a TCP connection, a request of 64 bytes and an answer of 1024"),
+    ("udp-64", 200_000, "200000 datagrams of 64 bytes, each sent with its destination"),
+    ("udp-1472", 200_000, "200000 datagrams of 1472 bytes"),
+];
+const SHAPED: Load = ("stream", 4_000, "One TCP connection that sends 250 MiB, 1 Gbit/s at most");
+
+/// Where a client runs.
+enum Place {
+    Host,
+    Guest(&'static str),
+    Lxc,
+}
+
+const PLACES: [(&str, Place); 5] = [
+    (HOST, Place::Host),
+    ("host, again", Place::Host),
+    ("native", Place::Guest("bench-native")),
+    ("private", Place::Guest("bench-private")),
+    ("LXC, veth and bridge", Place::Lxc),
+];
+
+struct Network<'a> {
+    stage: &'a Stage,
+    wire: Wire,
+    directory: String,
+}
+
+pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
+    let directory = stage.path("netload");
+    fs::create_dir_all(&directory).map_err(|e| format!("{directory}: {e}"))?;
+    let program = stage.compile("netload/netload", include_str!("../../../netload.c"))?;
+    let mut wire = Wire::new()?;
+    wire.serve(&program)?;
+    let network = Network { stage, wire, directory };
+    let measured = network.start().and_then(|()| network.measure(n));
+    network.stop();
+    measured
+}
+
+impl Network<'_> {
+    /// Runs a command of holm on the host of the wire.
+    fn holm(&self, args: &[&str]) -> Result<String, String> {
+        Case::new("holm", self.wire.host.argv(&self.stage.holms[0].argv(args))).output()
+    }
+
+    fn start(&self) -> Result<(), String> {
+        let mount = format!("{}:/bench:ro", self.directory);
+        let address = format!("net.address={NATIVE}");
+        let create = |name: &str, settings: &[&str]| {
+            let head = ["create", name, "--base", "minimal", "-v", &mount];
+            let command = ["--", "/bin/sleep", SLEEP];
+            self.holm(&[&head[..], settings, &command].concat())?;
+            self.holm(&["start", name])
+        };
+        create("bench-native", &["--set", "net.mode=native", "--set", &address])?;
+        create("bench-private", &[]).map(drop)
+    }
+
+    fn stop(&self) {
+        for name in ["bench-native", "bench-private"] {
+            let _ = self.holm(&["rm", "--force", name]);
+        }
+    }
+
+    /// Runs the client in a place; milliseconds, and those that all CPUs were busy for.
+    fn client(&self, place: &Place, (kind, count, _): Load) -> Result<(f64, f64), String> {
+        let count = count.to_string();
+        let client = ["client", OUTSIDE, kind, &count];
+        let argv = match place {
+            Place::Host => {
+                let program = format!("{}/netload", self.directory);
+                [&[program.as_str()][..], &client]
+                    .concat()
+                    .iter()
+                    .map(|&it| it.to_owned())
+                    .collect()
+            }
+            Place::Guest(name) => {
+                let head = ["exec", name, "--", "/bench/netload"];
+                self.stage.holms[0].argv(&[&head[..], &client].concat())
+            }
+            Place::Lxc => return self.in_lxc(&client),
+        };
+        figures(&Case::new(kind, self.wire.host.argv(&argv)).output()?)
+    }
+
+    fn in_lxc(&self, args: &[&str]) -> Result<(f64, f64), String> {
+        let name = "bench-network";
+        let bridge = Bridge { name: "br0", gateway: BRIDGE, address: BRIDGED };
+        let lxc = Lxc { bench: Some(&self.directory), bridge: Some(bridge), limits: false };
+        let config = peers::lxc_config(self.stage, name, "minimal-shifted", lxc)?;
+        let directory = self.stage.path("lxc");
+        let program = peers::find("lxc-execute").unwrap_or_default();
+        let head = [program.as_str(), "-P", &directory, "-n", name, "-f", &config, "--"];
+        let command: Vec<String> = [&head[..], &["/bench/netload"], args]
+            .concat()
+            .iter()
+            .map(|&it| it.to_owned())
+            .collect();
+        figures(&peers::lxc(self.stage, name, &self.wire.host.argv(&command))?.output()?)
+    }
+
+    fn measure(&self, n: usize) -> Result<String, String> {
+        let mut text = String::from(INTRODUCTION);
+        for load in LOADS {
+            text += &self.table(load, n);
+        }
+        self.wire.shape(1000)?;
+        text += &self.table(SHAPED, n);
+        Ok(text)
+    }
+
+    fn table(&self, load: Load, n: usize) -> String {
+        eprintln!("holm-bench: {}", load.2);
+        let rows: Vec<Row> = PLACES.iter().map(|(name, _)| Row::new(name)).collect();
+        let mut busy = vec![Vec::new(); rows.len()];
+        let timed = take_turns(rows, n, WARM_UP, |index| {
+            let (took, cpu) = self.client(&PLACES[index].1, load)?;
+            busy[index].push(cpu);
+            Ok(took)
+        });
+        let cpu: Vec<Outcome> = timed
+            .iter()
+            .zip(busy)
+            .map(|(outcome, mut busy)| Outcome {
+                row: outcome.row.clone(),
+                samples: outcome.samples.clone().map(|_| busy.split_off(WARM_UP)),
+            })
+            .collect();
+        format!(
+            "\n### {}\n\n{}\nThe same of all CPUs (in steps of 10 ms):\n\n{}",
+            load.2,
+            table(&timed, HOST),
+            table(&cpu, HOST)
+        )
+    }
+}
+
+fn figures(output: &str) -> Result<(f64, f64), String> {
+    let mut words = output.split_whitespace().map(str::parse::<f64>);
+    match (words.next(), words.next()) {
+        (Some(Ok(took)), Some(Ok(busy))) => Ok((took, busy)),
+        _ => Err(format!("the client printed {output:?}")),
+    }
+}
+
+const INTRODUCTION: &str = "\
+A client in each place and a server on the other machine, which are two network namespaces with a
+veth pair between them; client and server have one CPU each. `native` and `private` are guests of
+Holm; LXC has a bridge and masquerading, as its lxc-net sets up. The client takes the time; CPU time
+is that of the whole machine, the server's and what runs besides included. `host, again` is the same
+as `host`: how far two equal rows are apart.\n";

@@ -1,0 +1,141 @@
+//! The bpf filesystem with an instance's maps, programs and links.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use holm_bpf::{BUILD, BUILD_PREFIX, Map, PROGRAMS, Program};
+use holm_sys::bpf::{self, Hook, Target};
+
+use super::kinds::{STEER, hook, map_kind};
+use crate::net::error::Error;
+
+pub fn fail<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
+    move |source| Error::Programs { what, object: path.display().to_string(), source }
+}
+
+/// A directory in a bpf filesystem, and what its programs are attached to besides this network
+/// namespace.
+pub struct Directory<'a> {
+    pub at: PathBuf,
+    /// The cgroup of the Holm root.
+    pub pool: BorrowedFd<'a>,
+}
+
+impl Directory<'_> {
+    /// Makes the maps, and loads and attaches all programs.
+    pub fn fill(&self) -> Result<(), Error> {
+        let maps = self.maps()?;
+        for program in PROGRAMS {
+            self.attach(&load(program, &maps)?, program)?;
+        }
+        self.mark()
+    }
+
+    /// Replaces the programs of another build of Holm, in each link at once: neither a connection
+    /// nor a socket notices. If this is killed, the next start does all of it again.
+    pub fn replace(&self) -> Result<(), Error> {
+        let maps = self.maps()?;
+        for program in PROGRAMS {
+            let loaded = load(program, &maps)?;
+            let name = self.at.join(program.name);
+            if !is_there(&name)? {
+                self.attach(&loaded, program)?;
+            } else if program.name == STEER {
+                for link in self.named(|name| name.strip_prefix(STEER)?.strip_prefix('-'))? {
+                    replace(&link, &loaded)?;
+                }
+                fs::remove_file(&name).map_err(fail("remove", &name))?;
+                self.attach(&loaded, program)?;
+            } else {
+                replace(&name, &loaded)?;
+            }
+        }
+        for other in self.named(|name| name.strip_prefix(BUILD_PREFIX))? {
+            fs::remove_dir(&other).map_err(fail("remove", &other))?;
+        }
+        self.mark()
+    }
+
+    /// Notes whose programs these are.
+    fn mark(&self) -> Result<(), Error> {
+        let mark = self.at.join(BUILD);
+        fs::create_dir(&mark).map_err(fail("make", &mark))
+    }
+
+    /// The maps. Those that an older version of Holm did not have are made.
+    fn maps(&self) -> Result<Vec<(Map, bpf::Map)>, Error> {
+        let map = |kind: Map| {
+            let path = self.at.join(kind.name());
+            if !is_there(&path)? {
+                let made = bpf::Map::create(kind.name(), map_kind(kind), kind.sizes())
+                    .map_err(fail("make the map", Path::new(kind.name())))?;
+                bpf::pin(made.as_fd(), &path).map_err(fail("pin", Path::new(kind.name())))?;
+                return Ok((kind, made));
+            }
+            let map = bpf::Map::open(&path).map_err(fail("open", &path))?;
+            if map.sizes() != kind.sizes() {
+                return Err(Error::OtherPrograms { map: kind.name() });
+            }
+            Ok((kind, map))
+        };
+        Map::ALL.into_iter().map(map).collect()
+    }
+
+    fn attach(&self, loaded: &OwnedFd, program: &Program) -> Result<(), Error> {
+        let (name, path) = (Path::new(program.name), self.at.join(program.name));
+        let Some(hook) = hook(program.name) else { return Ok(()) };
+        let namespace;
+        let target = match hook {
+            // It stays there to be attached to interfaces, one by one.
+            Hook::TcxIngress => {
+                return bpf::pin(loaded.as_fd(), &path).map_err(fail("pin", name));
+            }
+            Hook::SkLookup => {
+                let this = Path::new("/proc/self/ns/net");
+                namespace = File::open(this).map_err(fail("open", this))?;
+                namespace.as_fd()
+            }
+            _ => self.pool,
+        };
+        bpf::link(loaded.as_fd(), hook, Target::Directory(target))
+            .and_then(|link| bpf::pin(link.as_fd(), &path))
+            .map_err(fail("attach the program", name))
+    }
+
+    /// What is in it with a name that `is_meant` makes something of.
+    fn named(&self, is_meant: impl Fn(&str) -> Option<&str>) -> Result<Vec<PathBuf>, Error> {
+        let read = |entry: io::Result<fs::DirEntry>| Ok(entry?.path());
+        let all: io::Result<Vec<_>> =
+            fs::read_dir(&self.at).and_then(|entries| entries.map(read).collect());
+        let mut all = all.map_err(fail("read", &self.at))?;
+        all.retain(|path| path.file_name().and_then(|it| is_meant(it.to_str()?)).is_some());
+        Ok(all)
+    }
+}
+
+/// Loads a program that uses these maps.
+fn load(program: &Program, maps: &[(Map, bpf::Map)]) -> Result<OwnedFd, Error> {
+    let used: Vec<_> = program
+        .maps
+        .iter()
+        .filter_map(|(at, wanted)| {
+            maps.iter().find(|(kind, _)| kind == wanted).map(|(_, map)| (*at, map))
+        })
+        .collect();
+    // Each has one; there is a test.
+    let hook = hook(program.name).unwrap_or(Hook::SkLookup);
+    bpf::load_with_maps(hook, program.name, program.instructions, &used)
+        .map_err(fail("load the program", Path::new(program.name)))
+}
+
+fn replace(link: &Path, program: &OwnedFd) -> Result<(), Error> {
+    bpf::open_pinned(link)
+        .and_then(|link| bpf::replace(link.as_fd(), program.as_fd()))
+        .map_err(fail("replace the program of", link))
+}
+
+fn is_there(path: &Path) -> Result<bool, Error> {
+    path.try_exists().map_err(fail("look at", path))
+}

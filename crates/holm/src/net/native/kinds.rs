@@ -1,0 +1,67 @@
+//! What each map and program of [`holm_bpf`] is to the kernel.
+
+use holm_bpf::Map;
+use holm_sys::bpf::{Hook, MapKind};
+
+/// How many guests, and how many addresses of all of them: eight of each family, two for loopback.
+const GUESTS: u32 = 1024;
+const ADDRESSES: u32 = GUESTS * 18;
+/// Of 256 guests with as many as one can have.
+const LISTENERS: u32 = 1 << 18;
+const QUESTIONS: u32 = 1 << 14;
+const UNSERVED: u32 = 1 << 12;
+/// The program that is attached to interfaces, one by one.
+pub const STEER: &str = "steer";
+
+/// What kind of map it is, and how large.
+pub fn map_kind(map: Map) -> MapKind {
+    match map {
+        Map::Guests | Map::Listening => MapKind::Hash(GUESTS),
+        Map::Owners => MapKind::Hash(ADDRESSES),
+        Map::Listeners => MapKind::SockHash(LISTENERS),
+        Map::Counted | Map::Any => MapKind::SkStorage(false),
+        Map::Elsewhere => MapKind::SkStorage(true),
+        Map::Asked => MapKind::LruHash(QUESTIONS),
+        Map::Unserved => MapKind::LruHash(UNSERVED),
+    }
+}
+
+/// Where a program is attached; `None` for one of another name.
+pub fn hook(program: &str) -> Option<Hook> {
+    Some(match program {
+        "ingress" => Hook::Ingress,
+        "egress" => Hook::Egress,
+        "sock_create" => Hook::SockCreate,
+        "sock_ops" => Hook::SockOps,
+        "sock_release" => Hook::SockRelease,
+        "bind4" => Hook::Bind4,
+        "bind6" => Hook::Bind6,
+        "connect4" => Hook::Connect4,
+        "connect6" => Hook::Connect6,
+        "sendmsg4" => Hook::Sendmsg4,
+        "sendmsg6" => Hook::Sendmsg6,
+        "recvmsg4" => Hook::Recvmsg4,
+        "recvmsg6" => Hook::Recvmsg6,
+        "getpeername4" => Hook::Getpeername4,
+        "getpeername6" => Hook::Getpeername6,
+        "getsockname4" => Hook::Getsockname4,
+        "getsockname6" => Hook::Getsockname6,
+        "sk_lookup" => Hook::SkLookup,
+        STEER => Hook::TcxIngress,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use holm_bpf::PROGRAMS;
+
+    use super::*;
+
+    #[test]
+    fn each_program_has_a_hook() {
+        for program in PROGRAMS {
+            assert!(hook(program.name).is_some(), "{}", program.name);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Kinds and options of sockets, in a guest that has addresses of its own in the host's network
+//! namespace.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::net::{connect_unspec, sockopt};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use crate::report::Report;
+
+/// What a receiver waits for a datagram that arrives, and for one that does not.
+const PATIENCE: Duration = Duration::from_secs(5);
+const SILENCE: Duration = Duration::from_millis(300);
+
+/// Looks at them where `own` is the guest's first address, and `second` another one; `other` is
+/// another guest's, of the same family.
+pub fn check(report: &mut Report, own: &str, second: &str, other: &str) {
+    let [own, second, other]: [IpAddr; 3] =
+        [own, second, other].map(|text| text.parse().expect("an address"));
+    privileged(report, own);
+    protocols(report, own);
+    report.works("a UDP socket connects again", connects_again(own, second, other));
+    report.works("several sockets on one port", share_a_port(own));
+    report.works("a UDP socket that was not bound gets answers", unbound_is_answered(own));
+    if own.is_ipv4() {
+        report.works("sockets that listen are bounded", listeners_are_bounded(own));
+        report.works("what groups and all hear is not the guest's", groups(own));
+    }
+}
+
+fn domain(address: IpAddr) -> Domain {
+    if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 }
+}
+
+fn any(address: IpAddr) -> IpAddr {
+    if address.is_ipv4() {
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        std::net::Ipv6Addr::UNSPECIFIED.into()
+    }
+}
+
+fn at(address: IpAddr, port: u16) -> SockAddr {
+    SocketAddr::new(address, port).into()
+}
+
+fn udp(address: IpAddr) -> io::Result<Socket> {
+    Socket::new(domain(address), Type::DGRAM, Some(Protocol::UDP))
+}
+
+/// Options that are for the administrator of the network namespace.
+fn privileged(report: &mut Report, own: IpAddr) {
+    let Ok(socket) = udp(own) else {
+        return report.check(false, "a UDP socket", own);
+    };
+    report.refused("SO_MARK", socket.set_mark(7));
+    report.works("SO_BINDTODEVICE", socket.bind_device(Some(b"up0")));
+    report.works("bound to an interface, its own address", socket.bind(&at(any(own), 0)));
+    if own.is_ipv4() {
+        report.refused("IP_TRANSPARENT", socket.set_ip_transparent_v4(true));
+    }
+}
+
+/// Other protocols than those whose addresses are the guest's own, among them SCTP and MPTCP.
+fn protocols(report: &mut Report, own: IpAddr) {
+    for (name, kind, protocol) in [
+        ("SCTP", Type::STREAM, 132),
+        ("SCTP of messages", Type::SEQPACKET, 132),
+        ("MPTCP", Type::STREAM, 262),
+        ("UDP-Lite", Type::DGRAM, 136),
+        ("DCCP", Type::DCCP, 33),
+    ] {
+        report.refused(name, Socket::new(domain(own), kind, Some(Protocol::from(protocol))));
+    }
+}
+
+/// `AF_UNSPEC` ends a connection, and the next one has the guest's address again.
+fn connects_again(own: IpAddr, second: IpAddr, other: IpAddr) -> io::Result<()> {
+    let socket = udp(own)?;
+    for to in [other, second, other] {
+        socket.connect(&at(to, 9))?;
+        let here = socket.local_addr()?.as_socket().map(|here| here.ip());
+        if here != Some(own) {
+            return Err(io::Error::other(format!("connected to {to} from {here:?}")));
+        }
+        connect_unspec(&socket)?;
+    }
+    // Until it is connected again, it can send to everybody.
+    socket.send_to(b"?", &at(other, 9)).map(drop)
+}
+
+/// `SO_REUSEPORT` works among the guest's own sockets.
+fn share_a_port(own: IpAddr) -> io::Result<()> {
+    let first = udp(own)?;
+    first.set_reuse_port(true)?;
+    first.bind(&at(any(own), 0))?;
+    let port = first.local_addr()?.as_socket().map_or(0, |here| here.port());
+    let second = udp(own)?;
+    second.set_reuse_port(true)?;
+    second.bind(&at(any(own), port))?;
+    let third = udp(own)?;
+    match third.bind(&at(any(own), port)) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(()),
+        other => Err(io::Error::other(format!("one that does not share it: {other:?}"))),
+    }
+}
+
+/// The kernel gives it a port of all addresses when it sends.
+fn unbound_is_answered(own: IpAddr) -> io::Result<()> {
+    let socket: UdpSocket = udp(own)?.into();
+    let server = UdpSocket::bind((own, 0))?;
+    socket.send_to(b"?", server.local_addr()?)?;
+    let mut buffer = [0; 8];
+    server.set_read_timeout(Some(PATIENCE))?;
+    let (_, client) = server.recv_from(&mut buffer)?;
+    server.send_to(b"!", client)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    let (_, from) = socket.recv_from(&mut buffer)?;
+    let right = client.ip() == own && from == server.local_addr()?;
+    if right { Ok(()) } else { Err(io::Error::other(format!("{client} answered by {from}"))) }
+}
+
+/// A socket can be bound to no group, and one that joins a group hears nothing of it: it would hear
+/// the other guests and the host.
+fn groups(own: IpAddr) -> io::Result<()> {
+    const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
+    let socket = udp(own)?;
+    if socket.bind(&at(GROUP.into(), 0)).is_ok() {
+        return Err(io::Error::other("bound to a group"));
+    }
+    let joined: UdpSocket = udp(own)?.into();
+    joined.send_to(b"?", (own, 9))?;
+    let port = joined.local_addr()?.port();
+    joined.join_multicast_v4(&GROUP, &Ipv4Addr::UNSPECIFIED)?;
+    let sender: OwnedFd = udp(own)?.into();
+    sockopt::set_ip_multicast_loop(&sender, true)?;
+    let sender = UdpSocket::from(sender);
+    sender.set_broadcast(true)?;
+    joined.set_read_timeout(Some(SILENCE))?;
+    for to in [GROUP, Ipv4Addr::BROADCAST] {
+        sender.send_to(b"?", (to, port))?;
+        if joined.recv_from(&mut [0; 8]).is_ok() {
+            return Err(io::Error::other(format!("heard what is sent to {to}")));
+        }
+    }
+    sender.send_to(b"?", (own, port))?;
+    joined.set_read_timeout(Some(PATIENCE))?;
+    joined.recv_from(&mut [0; 8]).map(drop)
+}
+
+/// As many sockets of a guest can listen (`LISTENERS_OF_A_GUEST` of the BPF programs).
+const LISTENERS: usize = 1024;
+
+/// One more than it can have is refused connections, until others are closed.
+fn listeners_are_bounded(own: IpAddr) -> io::Result<()> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
+    let listen = || TcpListener::bind((own, 0));
+    let mut all = (0..LISTENERS + 10).map(|_| listen()).collect::<io::Result<Vec<_>>>()?;
+    let reached = |listener: &TcpListener| {
+        let to = listener.local_addr()?;
+        Ok::<_, io::Error>(TcpStream::connect_timeout(&to, PATIENCE).is_ok())
+    };
+    let (first, last) = (reached(&all[0])?, reached(&all[LISTENERS + 9])?);
+    all.truncate(LISTENERS - 100);
+    let again = reached(&listen()?)?;
+    match (first, last, again) {
+        (true, false, true) => Ok(()),
+        other => Err(io::Error::other(format!("the first, the last, a later one: {other:?}"))),
+    }
+}
