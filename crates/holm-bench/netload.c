@@ -55,10 +55,8 @@ static void answer(int port, int fd)
 	while ((got = read(fd, buffer, sizeof(buffer))) > 0) {
 		if (port == ECHO && write(fd, buffer, got) != got)
 			return;
-		if (port == SHORT) {
+		if (port == SHORT)
 			(void)!write(fd, buffer, 1024);
-			return;
-		}
 	}
 	if (port == SINK)
 		(void)!write(fd, "!", 1);
@@ -153,8 +151,12 @@ static void client(const char *host, const char *kind, size_t count)
 			int fd = connected(SOCK_STREAM, &to);
 			if (write(fd, buffer, 64) != 64)
 				fail("request");
-			while (read(fd, buffer, sizeof(buffer)) > 0) {
-			}
+			for (ssize_t left = 1024, got; left > 0; left -= got)
+				if ((got = read(fd, buffer, left)) <= 0)
+					fail("answer");
+			/* By a reset: else ports that wait (TIME_WAIT) would be what is measured. */
+			struct linger now = { .l_onoff = 1 };
+			setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 			close(fd);
 		}
 	} else {

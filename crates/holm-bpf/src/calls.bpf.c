@@ -244,12 +244,13 @@ int sendmsg4(struct bpf_sock_addr *ctx)
 	ctx->user_ip4 = to;
 	struct bpf_sock *socket = ctx->sk;
 	/* It got a port of all addresses by itself (autobind): what comes there is the guest's. */
-	if (socket && !socket->src_ip4)
+	bool has_no_address = socket && !socket->src_ip4;
+	if (has_no_address)
 		mark_bound_to_any(ctx);
 	__be32 from = ctx->msg_src_ip4;
 	/* 127.0.0.6 is what the kernel has for sockets that are bound to an IPv6 address. */
 	bool chosen = from && from != home(guest) && from != bpf_htonl(0x7f000006);
-	if (!chosen && is_bound_to_any(ctx)) {
+	if (!chosen && !has_no_address && is_bound_to_any(ctx)) {
 		struct address client = mapped(to);
 		const struct address *at = asked_at(ctx, &client);
 		from = at && owns6(guest, at) ? at->word[3] : source_to(guest, to);

@@ -14,18 +14,25 @@ static __always_inline bool is_elsewhere(struct __sk_buff *packet)
 	return socket && bpf_sk_storage_get(&elsewhere, socket, NULL, 0);
 }
 
-/* The addresses of a packet. False for another protocol than IP. */
+/* The addresses of a packet, whose header is in one piece here. False for another protocol than IP. */
 static __always_inline bool addresses(struct __sk_buff *packet, struct address *from,
 				      struct address *to)
 {
-	*from = mapped(0);
-	*to = mapped(0);
-	if (packet->protocol == bpf_htons(ETH_P_IP))
-		return !bpf_skb_load_bytes(packet, offsetof(struct iphdr, saddr), &from->word[3], 4) &&
-		       !bpf_skb_load_bytes(packet, offsetof(struct iphdr, daddr), &to->word[3], 4);
-	return packet->protocol == bpf_htons(ETH_P_IPV6) &&
-	       !bpf_skb_load_bytes(packet, offsetof(struct ipv6hdr, saddr), from, sizeof(*from)) &&
-	       !bpf_skb_load_bytes(packet, offsetof(struct ipv6hdr, daddr), to, sizeof(*to));
+	void *data = (void *)(long)packet->data, *end = (void *)(long)packet->data_end;
+	if (packet->protocol == bpf_htons(ETH_P_IP)) {
+		struct iphdr *ip = data;
+		if ((void *)(ip + 1) > end)
+			return false;
+		*from = mapped(ip->saddr);
+		*to = mapped(ip->daddr);
+		return true;
+	}
+	struct ipv6hdr *ip = data;
+	if (packet->protocol != bpf_htons(ETH_P_IPV6) || (void *)(ip + 1) > end)
+		return false;
+	__builtin_memcpy(from, &ip->saddr, sizeof(*from));
+	__builtin_memcpy(to, &ip->daddr, sizeof(*to));
+	return true;
 }
 
 static __always_inline struct guest *guest_of(struct __sk_buff *packet)

@@ -42,6 +42,18 @@ const PLACES: [(&str, Place); 5] = [
     ("LXC, veth and bridge", Place::Lxc),
 ];
 
+/// Gives a command a /sys of its network namespace, in which LXC looks for the bridge, with the
+/// cgroups of the one before.
+const WITH_SYSFS: [&str; 5] = [
+    "/usr/bin/unshare",
+    "--mount",
+    "/bin/sh",
+    "-ec",
+    "path=$PATH; PATH=/usr/sbin:/usr/bin:/sbin:/bin; mount --rbind /sys/fs/cgroup \"$GROUPS_AT\"; \
+     mount -t sysfs sysfs /sys; mount --rbind \"$GROUPS_AT\" /sys/fs/cgroup; PATH=$path; \
+     exec \"$0\" \"$@\"",
+];
+
 struct Network<'a> {
     stage: &'a Stage,
     wire: Wire,
@@ -115,12 +127,12 @@ impl Network<'_> {
         let directory = self.stage.path("lxc");
         let program = peers::find("lxc-execute").unwrap_or_default();
         let head = [program.as_str(), "-P", &directory, "-n", name, "-f", &config, "--"];
-        let command: Vec<String> = [&head[..], &["/bench/netload"], args]
-            .concat()
-            .iter()
-            .map(|&it| it.to_owned())
-            .collect();
-        figures(&peers::lxc(self.stage, name, &self.wire.host.argv(&command))?.output()?)
+        let command = [&WITH_SYSFS[..], &head, &["/bench/netload"], args].concat();
+        let command: Vec<String> = command.into_iter().map(str::to_owned).collect();
+        let groups = self.stage.path("cgroups");
+        fs::create_dir_all(&groups).map_err(|e| format!("{groups}: {e}"))?;
+        let case = peers::lxc(self.stage, name, &self.wire.host.argv(&command))?;
+        figures(&case.with_env("GROUPS_AT", groups).output()?)
     }
 
     fn measure(&self, n: usize) -> Result<String, String> {
