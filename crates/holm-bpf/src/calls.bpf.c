@@ -9,6 +9,7 @@
 #define EPROTONOSUPPORT 93
 #define EADDRNOTAVAIL 99
 #define ENETUNREACH 101
+#define ENOBUFS 105
 #define ECONNREFUSED 111
 /* What a bind hook returns to also allow ports below 1024 (BPF_RET_BIND_NO_CAP_NET_BIND_SERVICE). */
 #define ALLOW_ALL_PORTS 3
@@ -61,6 +62,23 @@ static __always_inline bool is_translated(__u32 protocol)
 	       protocol == IPPROTO_ICMPV6;
 }
 
+/* Counts a socket that is made. False if there are too many. */
+static __always_inline bool is_made(struct bpf_sock *socket, __u32 network)
+{
+	__u32 all = 0;
+	__u32 *total = bpf_map_lookup_elem(&sockets, &all);
+	__u32 *own = bpf_map_lookup_elem(&sockets, &network);
+	/* It runs since before there was this map. */
+	if (!total || !own)
+		return true;
+	if (*own >= SOCKETS_OF_A_GUEST || *total >= SOCKETS_OF_ALL ||
+	    !bpf_sk_storage_get(&made, socket, &network, BPF_SK_STORAGE_GET_F_CREATE))
+		return false;
+	__sync_fetch_and_add(own, 1);
+	__sync_fetch_and_add(total, 1);
+	return true;
+}
+
 SEC("program/sock_create")
 int sock_create(struct bpf_sock *socket)
 {
@@ -68,22 +86,34 @@ int sock_create(struct bpf_sock *socket)
 	struct guest *guest = bpf_map_lookup_elem(&guests, &cgroup);
 	if (!guest)
 		return 1;
-	if (bpf_get_netns_cookie(socket) == guest->netns)
-		return is_translated(socket->protocol) ? 1 : refuse(EPROTONOSUPPORT);
+	if (bpf_get_netns_cookie(socket) == guest->netns) {
+		if (!is_translated(socket->protocol))
+			return refuse(EPROTONOSUPPORT);
+		return is_made(socket, guest->loopback) ? 1 : refuse(ENOBUFS);
+	}
 	bpf_sk_storage_get(&elsewhere, socket, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	return 1;
+}
+
+/* One socket less is counted by this key. */
+static __always_inline void forget(void *map, __u32 key)
+{
+	__u32 *count = bpf_map_lookup_elem(map, &key);
+	if (count && *count)
+		__sync_fetch_and_sub(count, 1);
 }
 
 SEC("program/sock_release")
 int sock_release(struct bpf_sock *socket)
 {
 	__u32 *network = bpf_sk_storage_get(&counted, socket, NULL, 0);
-	if (!network)
-		return 1;
-	__u32 key = *network;
-	__u32 *count = bpf_map_lookup_elem(&listening, &key);
-	if (count && *count)
-		__sync_fetch_and_sub(count, 1);
+	if (network)
+		forget(&listening, *network);
+	network = bpf_sk_storage_get(&made, socket, NULL, 0);
+	if (network) {
+		forget(&sockets, *network);
+		forget(&sockets, 0);
+	}
 	return 1;
 }
 
@@ -278,12 +308,13 @@ int sendmsg6(struct bpf_sock_addr *ctx)
 	to_host6(guest, &to);
 	write6(ctx, &to);
 	struct bpf_sock *socket = ctx->sk;
-	if (socket && !socket->src_ip6[0] && !socket->src_ip6[1] && !socket->src_ip6[2] &&
-	    !socket->src_ip6[3])
+	bool has_no_address = socket && !socket->src_ip6[0] && !socket->src_ip6[1] &&
+			      !socket->src_ip6[2] && !socket->src_ip6[3];
+	if (has_no_address)
 		mark_bound_to_any(ctx);
 	struct address from = FIELD6(ctx->msg_src_ip6), any = home6(guest);
 	bool unchosen = is_any(&from) || is_mapped(&from) || equal(&from, &any);
-	bool bound_to_any = unchosen && is_bound_to_any(ctx);
+	bool bound_to_any = unchosen && !has_no_address && is_bound_to_any(ctx);
 	const struct address *at = bound_to_any ? asked_at(ctx, &to) : NULL;
 	if (at && owns6(guest, at)) {
 		from = *at;

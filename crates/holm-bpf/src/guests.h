@@ -53,11 +53,14 @@ struct {
 	int unused;
 } owners SEC(".maps");
 
-/* Sockets that listen, by the address that they are bound to. */
+/* Sockets that listen, by the address that they are bound to. Of several on one port (SO_REUSEPORT)
+ * the kernel finds all by each, but forgets one when it is closed: so there are places for some. */
+#define PLACES 4
 struct listener {
 	struct address address;
 	__u32 port;
-	__u32 any; /* it was bound to "any", and got the guest's first address */
+	__u16 any; /* it was bound to "any", and got the guest's first address */
+	__u16 place;
 };
 struct {
 	int unused;
@@ -75,6 +78,20 @@ struct {
 	int unused;
 } counted SEC(".maps");
 
+/* How many sockets a guest has made, by its loopback network, and all guests together, by 0. Each can
+ * hold a port at its address, and the kernel then gives that port to no socket without an address
+ * either, of the host's: of 28232 that it chooses from, some are left. */
+#define SOCKETS_OF_A_GUEST 8192
+#define SOCKETS_OF_ALL 20480
+struct {
+	int unused;
+} sockets SEC(".maps");
+
+/* The sockets that are counted there, with the loopback network of their guest. */
+struct {
+	int unused;
+} made SEC(".maps");
+
 /* The address at which a client has asked a socket that is bound to "any", if it is not the one
  * that the socket got: the answer comes from there. */
 struct question {
@@ -89,6 +106,12 @@ struct {
 struct {
 	int unused;
 } unserved SEC(".maps");
+
+/* Sockets of the host, bound to no address, that have sent a datagram to a guest: to an address of
+ * its own the host sends from that very address, and is answered there. */
+struct {
+	int unused;
+} hosts SEC(".maps");
 
 /* Sockets that were bound to "any", or got a port of it when they sent something. Those that they
  * accept are not in it. */

@@ -39,6 +39,10 @@ pub enum Map {
     Listening,
     /// Sockets that are counted there.
     Counted,
+    /// How many sockets a guest has made, by its loopback network, and all together, by 0.
+    Sockets,
+    /// Sockets that are counted there.
+    Made,
     /// Sockets that were bound to "any", or sent something without having been bound.
     Any,
     /// Sockets in network namespaces that guests have made.
@@ -47,20 +51,25 @@ pub enum Map {
     Asked,
     /// Addresses and ports that were asked by UDP, and are no socket's.
     Unserved,
+    /// Addresses and ports at which the host has sent a datagram to a guest.
+    Hosts,
 }
 
 impl Map {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Guests,
         Self::Owners,
         Self::Listeners,
         Self::Listening,
         Self::Counted,
+        Self::Sockets,
+        Self::Made,
         Self::Any,
         Self::Elsewhere,
         Self::Asked,
         Self::Unserved,
+        Self::Hosts,
     ];
 
     /// Its name.
@@ -71,10 +80,13 @@ impl Map {
             Self::Listeners => "listeners",
             Self::Listening => "listening",
             Self::Counted => "counted",
+            Self::Sockets => "sockets",
+            Self::Made => "made",
             Self::Any => "any",
             Self::Elsewhere => "elsewhere",
             Self::Asked => "asked",
             Self::Unserved => "unserved",
+            Self::Hosts => "hosts",
         }
     }
 
@@ -84,9 +96,14 @@ impl Map {
             Self::Guests => (8, GUEST),
             Self::Owners => (16, 8),
             Self::Listeners => (24, 8),
-            Self::Listening | Self::Counted | Self::Any | Self::Elsewhere => (4, 4),
+            Self::Listening
+            | Self::Counted
+            | Self::Sockets
+            | Self::Made
+            | Self::Any
+            | Self::Elsewhere => (4, 4),
             Self::Asked => (20, 16),
-            Self::Unserved => (24, 4),
+            Self::Unserved | Self::Hosts => (24, 4),
         }
     }
 }

@@ -66,8 +66,9 @@ int ingress(struct __sk_buff *packet)
 static __always_inline bool is_counted(struct bpf_sock *socket, __u32 network)
 {
 	__u32 *count = bpf_map_lookup_elem(&listening, &network);
+	/* It runs since before there was this map. */
 	if (!count)
-		return false;
+		return true;
 	if (bpf_sk_storage_get(&counted, socket, NULL, 0))
 		return true;
 	if (*count >= LISTENERS_OF_A_GUEST ||
@@ -101,19 +102,31 @@ int sock_ops(struct bpf_sock_ops *ctx)
 	if (unbound)
 		key.address = mapped(home(guest));
 	key.any = unbound || bpf_sk_storage_get(&any, socket, NULL, 0);
+#pragma clang loop unroll(full)
+	for (int place = 0; place < PLACES - 1; place++) {
+		key.place = place;
+		if (!bpf_sock_hash_update(ctx, &listeners, &key, BPF_NOEXIST))
+			return 1;
+	}
+	key.place = PLACES - 1;
 	bpf_sock_hash_update(ctx, &listeners, &key, BPF_ANY);
 	return 1;
 }
 
-/* Assigns the listener with this key; false if there is none that takes the connection. */
+/* Assigns a listener with this key; false if there is none that takes the connection. */
 static __always_inline bool assign(struct bpf_sk_lookup *ctx, struct listener *key)
 {
-	struct bpf_sock *socket = bpf_map_lookup_elem(&listeners, key);
-	if (!socket)
-		return false;
-	long refused = bpf_sk_assign(ctx, socket, 0);
-	bpf_sk_release(socket);
-	return !refused;
+#pragma clang loop unroll(full)
+	for (int place = 0; place < PLACES; place++) {
+		key->place = place;
+		struct bpf_sock *socket = bpf_map_lookup_elem(&listeners, key);
+		if (!socket)
+			continue;
+		long refused = bpf_sk_assign(ctx, socket, 0);
+		bpf_sk_release(socket);
+		return !refused;
+	}
+	return false;
 }
 
 /* Connections to an address of a guest reach its sockets, never those that others bound to "any".
@@ -171,38 +184,76 @@ static __always_inline bool give(struct __sk_buff *packet, struct bpf_sock_tuple
 	return given;
 }
 
-/* Finds the guest's socket for it: the one that the kernel will find, or one that it is given to. */
+/* What the kernel finds for a datagram between these. */
+static __always_inline struct bpf_sock *find(struct __sk_buff *packet, const struct address *from,
+					     __be16 from_port, const struct address *to,
+					     __be16 to_port)
+{
+	struct bpf_sock_tuple name = {};
+	if (is_mapped(to)) {
+		name.ipv4.saddr = from->word[3];
+		name.ipv4.daddr = to->word[3];
+		name.ipv4.sport = from_port;
+		name.ipv4.dport = to_port;
+		return bpf_sk_lookup_udp(packet, &name, sizeof(name.ipv4), BPF_F_CURRENT_NETNS, 0);
+	}
+	__builtin_memcpy(name.ipv6.saddr, from, sizeof(*from));
+	__builtin_memcpy(name.ipv6.daddr, to, sizeof(*to));
+	name.ipv6.sport = from_port;
+	name.ipv6.dport = to_port;
+	return bpf_sk_lookup_udp(packet, &name, sizeof(name.ipv6), BPF_F_CURRENT_NETNS, 0);
+}
+
+/* Whether a socket has an address, and whether it is one of a guest that has none. */
+static __always_inline void look_at(struct bpf_sock *socket, bool *is_bound, bool *is_clients)
+{
+	__be32 at4 = FIELD(socket->src_ip4);
+	struct address at6 = FIELD6(socket->src_ip6);
+	*is_bound = socket->family == AF_INET ? at4 : !is_any(&at6);
+	*is_clients = bpf_sk_storage_get(&any, socket, NULL, 0);
+}
+
+/* Remembers a sender of the host. */
+static __always_inline void remember_host(struct __sk_buff *packet, const struct datagram *datagram)
+{
+	const struct question *question = &datagram->question;
+	struct bpf_sock *sender = find(packet, &datagram->to, question->to, &question->client,
+				       question->from);
+	bool is_bound, is_clients;
+	if (!sender)
+		return;
+	look_at(sender, &is_bound, &is_clients);
+	bpf_sk_release(sender);
+	struct listener key = { .address = question->client, .port = bpf_ntohs(question->from) };
+	__u32 yes = 1;
+	if (!is_bound && !is_clients)
+		bpf_map_update_elem(&hosts, &key, &yes, BPF_ANY);
+}
+
+/* Finds the socket for it: the one that the kernel will find, or one of the guest's that it is given
+ * to. */
 static __always_inline bool is_served(struct __sk_buff *packet, const struct guest *guest,
-				      const struct datagram *datagram)
+				      const struct datagram *datagram, const struct listener *key)
 {
 	struct bpf_sock_tuple name = {}, name6 = {};
 	const struct question *question = &datagram->question;
-	bool is_ipv4 = is_mapped(&datagram->to);
+	bool is_ipv4 = is_mapped(&datagram->to), is_bound, is_clients;
+	struct bpf_sock *exact = find(packet, &question->client, question->from, &datagram->to,
+				      question->to);
+	if (exact) {
+		look_at(exact, &is_bound, &is_clients);
+		bpf_sk_release(exact);
+		if (is_bound)
+			bpf_map_delete_elem(&asked, question);
+		if (is_bound || is_clients || bpf_map_lookup_elem(&hosts, key))
+			return true;
+	}
 	name.ipv4.saddr = question->client.word[3];
 	name.ipv4.sport = question->from;
 	name.ipv4.dport = question->to;
 	__builtin_memcpy(name6.ipv6.saddr, &question->client, sizeof(question->client));
-	__builtin_memcpy(name6.ipv6.daddr, &datagram->to, sizeof(datagram->to));
 	name6.ipv6.sport = question->from;
 	name6.ipv6.dport = question->to;
-	struct bpf_sock *exact;
-	if (is_ipv4) {
-		name.ipv4.daddr = datagram->to.word[3];
-		exact = bpf_sk_lookup_udp(packet, &name, sizeof(name.ipv4), BPF_F_CURRENT_NETNS, 0);
-	} else {
-		exact = bpf_sk_lookup_udp(packet, &name6, sizeof(name6.ipv6), BPF_F_CURRENT_NETNS, 0);
-	}
-	if (exact) {
-		__be32 at4 = FIELD(exact->src_ip4);
-		struct address at6 = FIELD6(exact->src_ip6);
-		bool is_bound = exact->family == AF_INET ? at4 : !is_any(&at6);
-		bool is_clients = bpf_sk_storage_get(&any, exact, NULL, 0);
-		bpf_sk_release(exact);
-		if (is_bound)
-			bpf_map_delete_elem(&asked, question);
-		if (is_bound || is_clients)
-			return true;
-	}
 	name.ipv4.daddr = home(guest);
 	if (is_ipv4 && give(packet, &name, sizeof(name.ipv4), datagram))
 		return true;
@@ -249,7 +300,9 @@ int steer(struct __sk_buff *packet)
 	datagram.question.to = udp.dest;
 	struct listener key = { .address = datagram.to, .port = bpf_ntohs(udp.dest) };
 	__u32 yes = 1;
-	if (!is_served(packet, guest, &datagram))
+	if (by_address(datagram.question.client))
+		remember_host(packet, &datagram);
+	if (!is_served(packet, guest, &datagram, &key))
 		bpf_map_update_elem(&unserved, &key, &yes, BPF_ANY);
 	else if (bpf_map_lookup_elem(&unserved, &key))
 		bpf_map_delete_elem(&unserved, &key);

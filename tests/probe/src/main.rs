@@ -67,6 +67,8 @@ usage: holm-probe WHAT [ARG...]
                       with the address OWN nothing can be done with OTHER, nor sent to OUTSIDE as OTHER
   sockets OWN SECOND OTHER
                       kinds and options of sockets, with the addresses OWN and SECOND, beside a guest with OTHER
+  hidden              nothing lists the sockets of the network namespace
+  take-ports OWN      as many ports as it gets sockets, of those that the kernel chooses from, at OWN
   fuse                serve an empty directory on standard input, a /dev/fuse that is mounted";
 
 fn main() -> ExitCode {
@@ -106,6 +108,8 @@ fn main() -> ExitCode {
         ["confined", own, outside, others @ ..] => {
             native::confined(&mut report, own, outside, others);
         }
+        ["take-ports", own] => sockets::take_ports(&mut report, own),
+        ["hidden"] => sockets::hidden(&mut report),
         ["sockets", own, second, other] => sockets::check(&mut report, own, second, other),
         ["inotify", count] => limits::inotify(number(count)),
         ["closed-connection"] => use_up::closed_connection(),

@@ -1,7 +1,8 @@
 //! Kinds and options of sockets, in a guest that has addresses of its own in the host's network
 //! namespace.
 
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -25,6 +26,7 @@ pub fn check(report: &mut Report, own: &str, second: &str, other: &str) {
     protocols(report, own);
     report.works("a UDP socket connects again", connects_again(own, second, other));
     report.works("several sockets on one port", share_a_port(own));
+    report.works("of those that listen, any serves", closed_in_turn(own, second));
     report.works("a UDP socket that was not bound gets answers", unbound_is_answered(own));
     if own.is_ipv4() {
         report.works("sockets that listen are bounded", listeners_are_bounded(own));
@@ -109,6 +111,32 @@ fn share_a_port(own: IpAddr) -> io::Result<()> {
     }
 }
 
+/// Of several that listen on one port of all addresses, those that are left serve each address.
+fn closed_in_turn(own: IpAddr, second: IpAddr) -> io::Result<()> {
+    let listen = |port| {
+        let socket = Socket::new(domain(own), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_port(true)?;
+        socket.bind(&at(any(own), port))?;
+        socket.listen(5)?;
+        Ok::<_, io::Error>(socket)
+    };
+    let first = listen(0)?;
+    let port = first.local_addr()?.as_socket().map_or(0, |here| here.port());
+    let mut all = vec![first, listen(port)?, listen(port)?];
+    // The last first, then the first: a later one stays.
+    for close in [2, 0] {
+        all.remove(close);
+        for to in [own, second] {
+            TcpStream::connect_timeout(&SocketAddr::new(to, port), PATIENCE)?;
+        }
+    }
+    drop(all);
+    match TcpStream::connect_timeout(&SocketAddr::new(second, port), PATIENCE) {
+        Ok(_) => Err(io::Error::other("served after all were closed")),
+        Err(_) => Ok(()),
+    }
+}
+
 /// The kernel gives it a port of all addresses when it sends.
 fn unbound_is_answered(own: IpAddr) -> io::Result<()> {
     let socket: UdpSocket = udp(own)?.into();
@@ -172,4 +200,60 @@ fn listeners_are_bounded(own: IpAddr) -> io::Result<()> {
         (true, false, true) => Ok(()),
         other => Err(io::Error::other(format!("the first, the last, a later one: {other:?}"))),
     }
+}
+
+/// The lists of sockets in /proc/net.
+const LISTS: [&str; 7] = ["tcp", "tcp6", "udp", "udp6", "raw", "unix", "netlink"];
+
+/// Nothing lists the sockets of the network namespace (`net.hide-sockets`).
+pub fn hidden(report: &mut Report) {
+    for name in LISTS {
+        for proc in ["/proc/net", "/proc/1/net", "/dev/.holm/proc/net"] {
+            let path = format!("{proc}/{name}");
+            report.refused(&path, File::open(&path));
+        }
+    }
+    for (name, kind) in [("SOCK_RAW", Type::RAW), ("SOCK_DGRAM", Type::DGRAM)] {
+        let (netlink, sock_diag) = (Domain::from(16), Protocol::from(4));
+        report.refused(&format!("sock_diag, {name}"), Socket::new(netlink, kind, Some(sock_diag)));
+        let route = Socket::new(netlink, kind, Some(Protocol::from(0)));
+        report.works(&format!("rtnetlink, {name}"), route);
+    }
+}
+
+/// Takes ports that the kernel chooses from, at `own`, as many as it gets sockets; says how many,
+/// and keeps them until its input ends.
+pub fn take_ports(report: &mut Report, own: &str) {
+    let own: IpAddr = own.parse().expect("an address");
+    match all_ports(own) {
+        Ok(mut taken) => {
+            let count = taken.len();
+            report.refused("one more socket", udp(own));
+            taken.pop();
+            report.works("a socket after one was closed", udp(own));
+            println!("took {count}");
+            let _ = io::stdin().read_to_end(&mut Vec::new());
+            loop {
+                std::thread::park();
+            }
+        }
+        Err(error) => report.check(false, "take ports", error),
+    }
+}
+
+fn all_ports(own: IpAddr) -> io::Result<Vec<Socket>> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")?;
+    let ends: Vec<u16> = range.split_whitespace().filter_map(|it| it.parse().ok()).collect();
+    let [first, last] = ends[..] else { return Err(io::Error::other(range)) };
+    let mut all = Vec::new();
+    for port in first..=last {
+        for (kind, protocol) in [(Type::STREAM, Protocol::TCP), (Type::DGRAM, Protocol::UDP)] {
+            let Ok(socket) = Socket::new(domain(own), kind, Some(protocol)) else { return Ok(all) };
+            socket.bind(&at(own, port))?;
+            all.push(socket);
+        }
+    }
+    Ok(all)
 }

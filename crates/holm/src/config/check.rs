@@ -82,9 +82,13 @@ fn check_init(config: &mut Config, is_set: bool) -> Result<(), Conflict> {
 
 fn check_net(config: &Config) -> Result<(), Conflict> {
     let net = &config.net;
-    if net.interface.is_some() && net.mode != NetMode::Native {
-        let message = "net.interface is for addresses of native guests: set net.mode = \"native\"";
-        return Err(conflict("net.interface", message));
+    if net.mode != NetMode::Native {
+        let given =
+            [("net.interface", net.interface.is_some()), ("net.hide-sockets", net.hide_sockets)];
+        if let Some((key, _)) = given.iter().find(|(_, given)| *given) {
+            let message = format!("{key} is for native guests: set net.mode = \"native\"");
+            return Err(conflict(*key, message));
+        }
     }
     let (mode, why) = match net.mode {
         NetMode::Private => return check_addresses(config),

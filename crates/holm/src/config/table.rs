@@ -26,7 +26,7 @@ const MODES: [(&str, NetMode); 4] = [
 const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
 
 /// All keys, in the order of the documentation.
-pub(super) static KEYS: [Key; 41] = [
+pub(super) static KEYS: [Key; 42] = [
     Key {
         name: "base",
         kind: Kind::Text,
@@ -288,6 +288,16 @@ pub(super) static KEYS: [Key; 41] = [
         help: "interface of the host that has the addresses of a native guest while it runs",
         set: |c, i| one(i, values::interface).map(|v| c.net.interface = Some(v)),
         show: |c, _| shown(c.net.interface.as_ref(), Clone::clone),
+    },
+    Key {
+        name: "net.hide-sockets",
+        kind: Kind::Bool,
+        default: "false",
+        effect: NextStart,
+        help: "a native guest cannot list the sockets of the host and of other guests; while it runs, \
+               only root can read the lists in the host's /proc/net",
+        set: |c, i| flag(i).map(|v| c.net.hide_sockets = v),
+        show: |c, _| vec![c.net.hide_sockets.to_string()],
     },
     Key {
         name: "net.publish",

@@ -197,6 +197,8 @@ pub struct Net {
     pub address: Vec<IpAddr>,
     /// The interface that gets the addresses of a native guest which the host does not have.
     pub interface: Option<String>,
+    /// A native guest cannot list the sockets of the host and of other guests.
+    pub hide_sockets: bool,
     /// Ports of the host that lead to ports of the guest.
     pub publish: Vec<Publish>,
     /// Other guests may reach this guest, and it them.
@@ -213,6 +215,7 @@ impl Default for Net {
             mode: NetMode::Private,
             address: Vec::new(),
             interface: None,
+            hide_sockets: false,
             publish: Vec::new(),
             peers: true,
             host_access: false,

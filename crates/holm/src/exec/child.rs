@@ -91,7 +91,11 @@ fn prepare(
     }
     // While this process is root on the host, whom the limit on memory for compiled filters
     // (net.core.bpf_jit_limit) does not bind: guests use that up.
-    let filter = security::seccomp(&plan.record.security, plan.record.arch);
+    let filter = security::seccomp(
+        &plan.record.security,
+        plan.record.arch,
+        plan.record.network.hides_sockets,
+    );
     security::install(&filter).map_err(|error| (Step::Filter, error.into_kernel()))?;
     // The mount namespace is joined last, with no more capabilities than guest root has: of a guest
     // that is still being launched it is the host's, and the kernel then refuses it. It is opened

@@ -193,6 +193,7 @@ impl Decision<'_> {
             stdio,
             arch: self.config.arch,
             security: self.config.security.clone(),
+            hides_sockets: self.network.hides_sockets,
             dies_with_launcher: matches!(stdio, Stdio::Inherit(_)),
             // Without the exec, `holm run` takes a tenth less time. Other guests execute init: as a
             // separate program it uses less memory.

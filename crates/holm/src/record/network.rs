@@ -43,6 +43,9 @@ pub struct Network {
     /// Those of them that the host has only while the guest runs, and the index of the interface.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<(u32, IpAddr)>,
+    /// It cannot list the sockets of the host's network namespace.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hides_sockets: bool,
 }
 
 #[derive(Serialize, Deserialize)]

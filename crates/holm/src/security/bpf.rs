@@ -31,8 +31,8 @@ pub enum Verdict {
     Allow,
     /// Fails with this errno.
     Errno(u16),
-    /// Fails with the errno if all of these tests are true.
-    If(&'static [Test], u16),
+    /// Fails with the errno if all tests of one of these lists are true.
+    If(&'static [&'static [Test]], u16),
 }
 
 impl Verdict {
@@ -113,16 +113,23 @@ fn section(ranges: &[Range]) -> Vec<Instruction> {
     for verdict in verdicts {
         returns.push((verdict, at));
         at += match verdict {
-            Verdict::If(tests, _) => length(tests),
+            Verdict::If(lists, _) => lists.iter().copied().map(length).sum(),
             _ => 1,
         };
     }
     let mut out = vec![jump_free(LOAD, NUMBER)];
     out.extend(tree(ranges, 0, &returns));
     for (verdict, at) in &returns {
-        if let Verdict::If(tests, errno) = verdict {
+        if let Verdict::If(lists, errno) = verdict {
             let refuse = offset_of(&returns, Verdict::Errno(*errno));
-            out.extend(checks(tests, *at, refuse, offset_of(&returns, Verdict::Allow)));
+            let allow = offset_of(&returns, Verdict::Allow);
+            let mut at = *at;
+            for (index, tests) in lists.iter().enumerate() {
+                let next = at + length(tests);
+                let otherwise = if index + 1 == lists.len() { allow } else { next };
+                out.extend(checks(tests, at, refuse, otherwise));
+                at = next;
+            }
         } else {
             out.push(jump_free(RETURN, verdict.value()));
         }
@@ -136,9 +143,9 @@ fn length(tests: &[Test]) -> usize {
     tests.iter().map(|(_, values)| 1 + values.len()).sum()
 }
 
-/// Leads to `refuse` if all `tests` are true, otherwise to `allow`; its first instruction is the
+/// Leads to `refuse` if all `tests` are true, otherwise to `next`; its first instruction is the
 /// section's number `at`.
-fn checks(tests: &[Test], mut at: usize, refuse: usize, allow: usize) -> Vec<Instruction> {
+fn checks(tests: &[Test], mut at: usize, refuse: usize, next: usize) -> Vec<Instruction> {
     let mut out = Vec::new();
     for (index, (argument, values)) in tests.iter().enumerate() {
         out.push(jump_free(LOAD, ARGUMENTS + ARGUMENT_SIZE * u32::from(*argument)));
@@ -146,7 +153,7 @@ fn checks(tests: &[Test], mut at: usize, refuse: usize, allow: usize) -> Vec<Ins
         let then = if index + 1 == tests.len() { refuse } else { end };
         for (left, value) in (0..values.len()).rev().zip(*values) {
             at += 1;
-            let otherwise = if left == 0 { allow } else { at + 1 };
+            let otherwise = if left == 0 { next } else { at + 1 };
             let (jt, jf) = (distance(at, then), distance(at, otherwise));
             out.push(Instruction { code: JUMP_EQ, jt, jf, k: *value });
         }

@@ -21,8 +21,10 @@ use crate::config::{Arch, Security};
 
 const EPERM: u16 = 1;
 const ENOSYS: u16 = 38;
+const AF_NETLINK: u32 = 16;
 const AF_VSOCK: u32 = 40;
 const AF_XDP: u32 = 44;
+const NETLINK_SOCK_DIAG: u32 = 4;
 const SOL_PACKET: u32 = 263;
 const PACKET_RX_RING: u32 = 5;
 const PACKET_TX_RING: u32 = 13;
@@ -87,15 +89,26 @@ const RULES: &[Rule] = &[
     rule("io_uring_setup", Some(425), Some(425), ENOSYS),
     rule("io_uring_enter", Some(426), Some(426), ENOSYS),
     rule("io_uring_register", Some(427), Some(427), ENOSYS),
-    // VM sockets are not per network namespace: they reach the hypervisor and other machines on it.
-    // The kernel charges the rings of AF_XDP sockets to nobody.
-    Rule {
-        call: "socket(AF_VSOCK or AF_XDP)",
-        x86_64: Some(41),
-        i386: Some(359),
-        verdict: Verdict::If(&[(0, &[AF_VSOCK, AF_XDP])], EPERM),
-    },
 ];
+
+/// VM sockets are not per network namespace: they reach the hypervisor and other machines on it.
+/// The kernel charges the rings of `AF_XDP` sockets to nobody.
+const SOCKET: Rule = Rule {
+    call: "socket(AF_VSOCK or AF_XDP)",
+    x86_64: Some(41),
+    i386: Some(359),
+    verdict: Verdict::If(&[&[(0, &[AF_VSOCK, AF_XDP])]], EPERM),
+};
+
+/// The same, and `sock_diag` (`net.hide-sockets`): it lists the sockets of the network namespace.
+const SOCKET_WITHOUT_LISTS: Rule = Rule {
+    call: "socket(AF_VSOCK or AF_XDP, or NETLINK_SOCK_DIAG)",
+    verdict: Verdict::If(
+        &[&[(0, &[AF_VSOCK, AF_XDP])], &[(0, &[AF_NETLINK]), (2, &[NETLINK_SOCK_DIAG])]],
+        EPERM,
+    ),
+    ..SOCKET
+};
 
 /// The kernel charges the memory of packet rings to nobody: one guest could take all of the host's,
 /// and the OOM killer would not see it.
@@ -103,7 +116,7 @@ const PACKET_RINGS: Rule = Rule {
     call: "setsockopt(PACKET_RX_RING or PACKET_TX_RING)",
     x86_64: Some(54),
     i386: Some(366),
-    verdict: Verdict::If(&[(1, &[SOL_PACKET]), (2, &[PACKET_RX_RING, PACKET_TX_RING])], EPERM),
+    verdict: Verdict::If(&[&[(1, &[SOL_PACKET]), (2, &[PACKET_RX_RING, PACKET_TX_RING])]], EPERM),
 };
 
 /// Delaying another thread's page fault at will is a part of many kernel exploits.
@@ -118,12 +131,14 @@ const SOCKETCALL: Rule = Rule {
     call: "socketcall(SYS_SOCKET or SYS_SETSOCKOPT)",
     x86_64: None,
     i386: Some(102),
-    verdict: Verdict::If(&[(0, &[SYS_SOCKET, SYS_SETSOCKOPT])], EPERM),
+    verdict: Verdict::If(&[&[(0, &[SYS_SOCKET, SYS_SETSOCKOPT])]], EPERM),
 };
 
-/// The filter of a guest, compiled at each start in a few microseconds.
-pub fn seccomp(config: &Security, arch: Arch) -> Vec<Instruction> {
+/// The filter of a guest, compiled at each start in a few microseconds. With `hides_sockets` it
+/// refuses what lists the sockets of a network namespace, but to 32-bit guests' socketcall.
+pub fn seccomp(config: &Security, arch: Arch, hides_sockets: bool) -> Vec<Instruction> {
     let mut rules: Vec<&Rule> = RULES.iter().collect();
+    rules.push(if hides_sockets { &SOCKET_WITHOUT_LISTS } else { &SOCKET });
     if !config.userfaultfd {
         rules.push(&USERFAULTFD);
     }
@@ -165,14 +180,15 @@ pub struct Refused {
 
 /// Every call that a guest is refused by default.
 pub fn refused() -> impl Iterator<Item = Refused> {
-    RULES.iter().chain([&USERFAULTFD, &PACKET_RINGS, &SOCKETCALL]).map(|rule| {
-        let (tests, errno): (&[Test], u16) = match rule.verdict {
-            Verdict::Errno(errno) => (&[], errno),
-            Verdict::If(tests, errno) => (tests, errno),
+    RULES.iter().chain([&SOCKET, &USERFAULTFD, &PACKET_RINGS, &SOCKETCALL]).map(|rule| {
+        let (lists, errno): (&[&[Test]], u16) = match rule.verdict {
+            Verdict::Errno(errno) => (&[&[]], errno),
+            Verdict::If(lists, errno) => (lists, errno),
             Verdict::Allow => unreachable!("a rule refuses"),
         };
         let Rule { call, x86_64, i386, .. } = *rule;
-        Refused { call, x86_64, i386, errno, arguments: arguments(tests) }
+        let arguments = lists.iter().copied().flat_map(arguments).collect();
+        Refused { call, x86_64, i386, errno, arguments }
     })
 }
 

@@ -233,7 +233,7 @@ const MESSAGES: [(&str, Said); 108] = [
         "cannot load the program NAME",
         Here(
             "holm create n --base busybox --net native -- true; strace -fqo strace.log -e \
-          inject=bpf:error=EPERM:when=22+ \"$HOLM\" start n",
+          inject=bpf:error=EPERM:when=29+ \"$HOLM\" start n",
         ),
     ),
     (

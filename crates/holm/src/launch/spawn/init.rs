@@ -29,6 +29,8 @@ pub struct Init {
     pub arch: Arch,
     /// What it may do.
     pub security: Security,
+    /// It cannot list the sockets of its network namespace.
+    pub hides_sockets: bool,
     /// The kernel kills it when the launcher ends (`PR_SET_PDEATHSIG`).
     pub dies_with_launcher: bool,
     /// Holm's minimal init runs without exec; `program` is not used.
@@ -70,7 +72,7 @@ impl Init {
             path: text(&self.program)?,
             argv: self.argv.iter().map(|argument| text(argument)).collect::<Result<_>>()?,
             env: env.collect::<Result<_>>()?,
-            filter: security::seccomp(&self.security, self.arch),
+            filter: security::seccomp(&self.security, self.arch, self.hides_sockets),
             bounding_set: security::bounding_set(&self.security)?,
         })
     }

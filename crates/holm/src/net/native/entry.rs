@@ -9,7 +9,7 @@ use holm_sys::{bpf, socket};
 use rustix::fs::fstat;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::{interface, loopback, programs};
+use super::{interface, lists, loopback, programs};
 use crate::net::error::Error;
 use crate::net::netlink::Socket;
 use crate::net::ports;
@@ -43,12 +43,29 @@ pub fn admit(
     programs::make_ready(network.instance, pool)?;
     step::done("native-programs");
     check_free(network, id)?;
+    if network.hides_sockets {
+        lists::hide(network, netns()?)?;
+        step::done("native-hidden");
+    }
     let (instance, context) = (network.instance, network.context);
     loopback::add(loopback::address6(instance, context))?;
-    let listening = programs::map(instance, Map::Listening)?;
-    let key = loopback::network(instance, context).octets();
-    listening.update(&key, &[0; 4]).map_err(fail("add to"))?;
+    begin_counts(instance, loopback::network(instance, context).octets())?;
     give(network, id, root)
+}
+
+/// What the first guest counts its sockets with, and each its own.
+fn begin_counts(instance: u8, network: [u8; 4]) -> Result<(), Error> {
+    const ALL: [u8; 4] = [0; 4];
+    const NONE: [u8; 4] = [0; 4];
+    let (listening, sockets) =
+        (programs::map(instance, Map::Listening)?, programs::map(instance, Map::Sockets)?);
+    if sockets.get(&ALL).map_err(fail("ask for"))?.is_none() {
+        sockets.update(&ALL, &NONE).map_err(fail("add to"))?;
+    }
+    [listening, sockets]
+        .iter()
+        .try_for_each(|map| map.update(&network, &NONE))
+        .map_err(fail("add to"))
 }
 
 /// Gives a guest that runs the addresses of `after`, and takes those of `before` back that are not
@@ -149,6 +166,9 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
     let id = id(cgroup)?;
     let _lock = programs::lock()?;
     network.added.iter().copied().try_for_each(interface::remove)?;
+    if network.hides_sockets {
+        lists::show(network, netns()?)?;
+    }
     if !programs::are_loaded(instance)? {
         return Ok(());
     }
@@ -156,8 +176,9 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
     let loopback6 = loopback::address6(instance, context);
     guests.delete(&id).map_err(fail("remove from"))?;
     let network4 = loopback::network(instance, context);
-    let listening = programs::map(instance, Map::Listening)?;
-    listening.delete(&network4.octets()).map_err(fail("remove from"))?;
+    for map in [Map::Listening, Map::Sockets] {
+        programs::map(instance, map)?.delete(&network4.octets()).map_err(fail("remove from"))?;
+    }
     let both = [network_key(network4), owner_key(loopback6.into())];
     disown(instance, network.native.iter().copied().map(owner_key).chain(both), id)?;
     loopback::remove(loopback6)?;

@@ -17,12 +17,13 @@ pub const STEER: &str = "steer";
 pub fn map_kind(map: Map) -> MapKind {
     match map {
         Map::Guests | Map::Listening => MapKind::Hash(GUESTS),
+        Map::Sockets => MapKind::Hash(GUESTS + 1),
         Map::Owners => MapKind::Hash(ADDRESSES),
         Map::Listeners => MapKind::SockHash(LISTENERS),
-        Map::Counted | Map::Any => MapKind::SkStorage(false),
+        Map::Counted | Map::Made | Map::Any => MapKind::SkStorage(false),
         Map::Elsewhere => MapKind::SkStorage(true),
         Map::Asked => MapKind::LruHash(QUESTIONS),
-        Map::Unserved => MapKind::LruHash(UNSERVED),
+        Map::Unserved | Map::Hosts => MapKind::LruHash(UNSERVED),
     }
 }
 

@@ -7,15 +7,18 @@
 //! are there until the last has ended; each guest is one entry in a map, by the id of its cgroup.
 //!
 //! ```text
+//! /run/holm/hidden/         see `lists`
 //! /run/holm/native.lock     locked while programs and entries are made and removed
 //! /run/holm/N/bpf/          a bpf filesystem:
 //!   build-DIGEST            a directory that names the build whose programs these are
 //!   guests owners           maps: each guest by its cgroup; the cgroup that has an address
 //!   listeners               map: sockets that listen
 //!   listening counted       maps: how many of a guest; those that are counted
+//!   sockets made            maps: how many a guest has made; those that are counted
 //!   any elsewhere           maps: sockets bound to "any"; those in namespaces of guests
 //!   asked                   map: at which address a client has asked by UDP
 //!   unserved                map: addresses and ports that were asked by UDP, and are nobody's
+//!   hosts                   map: those at which the host has sent a datagram to a guest
 //!   bind4 bind6 ...         links, one for each program
 //!   steer steer-INDEX       the program that is attached to interfaces; a link for each of these
 //! ```
@@ -24,6 +27,7 @@ mod directory;
 mod entry;
 mod interface;
 mod kinds;
+mod lists;
 mod loopback;
 mod programs;
 

@@ -37,7 +37,7 @@ fn errno(n: u16) -> u32 {
 }
 
 fn native() -> Vec<Instruction> {
-    seccomp(&Security::default(), Arch::Native)
+    seccomp(&Security::default(), Arch::Native, false)
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn numbers_are_the_headers() {
 
 #[test]
 fn a_32_bit_guest_makes_sockets_by_socketcall() {
-    let program = seccomp(&Security::default(), Arch::I686);
+    let program = seccomp(&Security::default(), Arch::I686, false);
     assert_eq!(run(&program, ARCH_I386, 102, 1), ALLOW);
     assert_eq!(run(&program, ARCH_I386, 283, 0), errno(1));
     assert_eq!(run(&program, ARCH_X86_64, 246, 0), errno(1));
@@ -112,7 +112,7 @@ fn a_32_bit_guest_makes_sockets_by_socketcall() {
 #[test]
 fn packet_rings_by_policy() {
     let (closed, config) = (native(), Security { packet_rings: true, ..Security::default() });
-    let open = seccomp(&config, Arch::Native);
+    let open = seccomp(&config, Arch::Native, false);
     for (level, option, want) in [
         (263, 5, errno(1)),                       // PACKET_RX_RING
         (263, 13, errno(1)),                      // PACKET_TX_RING
@@ -133,9 +133,30 @@ fn packet_rings_by_policy() {
 
 #[test]
 fn userfaultfd_by_policy() {
-    let program = seccomp(&Security { userfaultfd: true, ..Security::default() }, Arch::Native);
+    let config = Security { userfaultfd: true, ..Security::default() };
+    let program = seccomp(&config, Arch::Native, false);
     assert_eq!(run(&program, ARCH_X86_64, 323, 0), ALLOW);
     assert_eq!(run(&program, ARCH_I386, 374, 0), ALLOW);
+}
+
+#[test]
+fn lists_of_sockets_by_policy() {
+    let hidden = seccomp(&Security::default(), Arch::Native, true);
+    for (family, protocol, want) in [
+        (16, 4, errno(1)), // AF_NETLINK, NETLINK_SOCK_DIAG
+        (16, 0, ALLOW),    // NETLINK_ROUTE
+        (16, 12, ALLOW),   // NETLINK_NETFILTER
+        (2, 4, ALLOW),     // AF_INET, IPPROTO_IPIP
+        (40, 0, errno(1)), // AF_VSOCK
+        (44, 4, errno(1)), // AF_XDP
+    ] {
+        for (arch, number) in [(ARCH_X86_64, 41), (ARCH_I386, 359)] {
+            let arguments = [family, 3, protocol];
+            assert_eq!(run_with(&hidden, arch, number, &arguments), want, "{arguments:?}");
+        }
+    }
+    assert_eq!(run_with(&native(), ARCH_X86_64, 41, &[16, 3, 4]), ALLOW);
+    assert_eq!(run(&hidden, ARCH_X86_64, 250, 0), errno(38));
 }
 
 #[test]

@@ -69,6 +69,8 @@ fn an_interface_has_the_addresses_while_the_guest_runs(sandbox: &mut Sandbox) {
         });
         assert_eq!(answer, format!("one asked by {client} at {at}"));
     }
+    host.holm(&["restart", "one"]).ok();
+    assert_eq!(shown(&host), with);
     host.holm(&["kill", "one"]).ok();
     assert_eq!(shown(&host), before);
     sandbox.holm(&["rm", "one", "none"]).ok();
@@ -116,6 +118,11 @@ fn addresses_change_while_the_guest_runs(sandbox: &mut Sandbox) {
     let said = set("192.0.2.50,2001:db8::10").ok();
     assert!(said.stdout.contains("at the next start: net.address"), "{said:?}");
     assert!(serves("192.0.2.10:80") && !serves("192.0.2.50:80"));
+    // So does another mode.
+    host.holm(&["unset", "two", "net.address"]).ok();
+    let said = host.holm(&["set", "two", "net.mode=private"]).ok();
+    assert!(said.stdout.contains("at the next start: net.mode"), "{said:?}");
+    host.launch("four", "192.0.2.20", &["true"]).refused(&["192.0.2.20 is in use"]);
     host.holm(&["kill", "one", "two", "three"]).ok();
     assert_eq!(shown(&host), before);
     sandbox.holm(&["rm", "one", "two", "three"]).ok();

@@ -23,6 +23,8 @@ pub const TESTS: &[Test] = &[
     test!(addresses_are_the_hosts_and_one_guests).bases(&["busybox"]),
     test!(kinds_and_options_of_sockets).bases(&["busybox"]),
     test!(ports_that_are_not_served_are_nobodys).bases(&["busybox"]),
+    test!(sockets_of_others_are_hidden).bases(&["busybox"]),
+    test!(ports_are_not_all_one_guests).bases(&["busybox"]),
 ];
 
 const ONE: &str = "192.0.2.10,192.0.2.11,2001:db8::10";
@@ -348,4 +350,67 @@ fn ports_that_are_not_served_are_nobodys(sandbox: &mut Sandbox) {
     }
     assert_eq!(host.ask("one", "udp", "192.0.2.11:7002"), "WouldBlock");
     sandbox.holm(&["rm", "--force", "one"]).ok();
+}
+
+fn sockets_of_others_are_hidden(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    let modes = || host.topology.host.sh("cd /proc/net; stat -c %a tcp udp6 unix netlink");
+    let (everybodys, roots) = ("444\n".repeat(4), "440\n".repeat(4));
+    assert_eq!(modes(), everybodys);
+    let mount = format!("{}:/probe:ro", host.probe.display());
+    let base = ["--base", "busybox", "--net", "native", "-v", &mount];
+    let hide = ["--set", "net.hide-sockets=true", "--"];
+    let run = |more: &[&str]| host.holm(&[&["run"], &base[..], more].concat());
+    run(&[&hide[..], &["/probe/holm-probe", "hidden"]].concat()).ok();
+    assert_eq!(modes(), everybodys);
+    // Without it they are seen, by everybody.
+    assert_ne!(run(&["--", "/probe/holm-probe", "hidden"]).code(), 0);
+    for name in ["one", "two"] {
+        let launch = ["launch", name];
+        host.holm(&[&launch[..], &base, &hide, &["sleep", "100000"]].concat()).ok();
+        host.holm(&["exec", name, "--", "/probe/holm-probe", "hidden"]).ok();
+        assert_eq!(modes(), roots);
+    }
+    host.holm(&["kill", "one"]).ok();
+    assert_eq!(modes(), roots);
+    for step in ["record", "native-hidden", "net-admit"] {
+        let mut start = sandbox.command_with_fault("HOLM_STOP_AT", step);
+        start.args(["start", "one"]);
+        let mut stopped = host.topology.host.with(|| Stopped::of(sandbox, &mut start, step));
+        stopped.kill_command();
+        let _ = kill_process(stopped.at, Signal::KILL); // the same process before the fork
+    }
+    host.holm(&["kill", "two"]).ok();
+    host.holm(&["rm", "--force", "one", "two"]).ok();
+    assert_eq!(modes(), everybodys);
+    assert!(!Path::new("/run/holm/hidden").exists(), "the note of what is hidden stays");
+}
+
+/// A port that one has, the kernel gives to nobody who asks for any.
+fn ports_are_not_all_one_guests(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    let _server = host.topology.outside.serve_tcp("192.0.2.1:7004");
+    host.topology.host.sh("sysctl -qw net.ipv4.ip_local_port_range='40000 50000'");
+    let take = ["/probe/holm-probe", "take-ports", "192.0.2.10"];
+    host.launch("greedy", "192.0.2.10", &take).ok();
+    let log = sandbox.wait_for("the ports", || {
+        let log = host.holm(&["logs", "greedy"]).ok().stdout;
+        (log.contains("took") || log.contains("HOLE")).then_some(log)
+    });
+    assert!(log.contains("took 8192"), "{log}");
+    host.serve("two", TWO);
+    for _ in 0..20 {
+        assert_eq!(host.ask("two", "tcp", "192.0.2.1:7004"), "192.0.2.20");
+        assert_eq!(host.ask_from(false, "tcp", "192.0.2.1:7004"), "192.0.2.2");
+    }
+    for protocol in ["udp", "udp-connected"] {
+        assert!(host.ask_from(false, protocol, "192.0.2.20:53").starts_with("two asked by"));
+        assert_eq!(host.ask("two", protocol, "192.0.2.20:53"), "two asked by 192.0.2.20");
+    }
+    // Those of one that has ended are free again.
+    host.holm(&["restart", "greedy"]).ok();
+    sandbox.wait_for("the ports", || {
+        host.holm(&["logs", "greedy"]).ok().stdout.contains("took 8192").then_some(())
+    });
+    host.holm(&["rm", "--force", "greedy", "two"]).ok();
 }
