@@ -62,7 +62,8 @@ usage: holm-probe WHAT [ARG...]
                       map its first page, print process id, address and first byte, keep it until its input ends
   serve NAME          TCP and UDP servers on the same ports as those of other guests, until input ends
   ask PROTOCOL ADDRESS:PORT
-                      what such a server answers: tcp, udp, or udp from a connected socket (udp-connected)
+                      what such a server answers: tcp, udp, or udp from a connected socket (udp-connected) or
+                      one that was never bound (udp-unbound)
   confined OWN OUTSIDE OTHER...
                       with the address OWN nothing can be done with OTHER, nor sent to OUTSIDE as OTHER
   sockets OWN SECOND OTHER

@@ -131,8 +131,9 @@ fn announce_unbound(name: String) -> io::Result<()> {
 pub fn ask(protocol: &str, to: &str) {
     let asked = match protocol {
         "tcp" => ask_tcp(to),
-        "udp" => ask_udp(to, false),
-        _ => ask_udp(to, true),
+        "udp" => ask_udp(to, true, false),
+        "udp-unbound" => ask_udp(to, false, false),
+        _ => ask_udp(to, true, true),
     };
     match asked {
         Ok(text) => println!("{text}"),
@@ -153,11 +154,16 @@ fn ask_tcp(to: &str) -> io::Result<String> {
 }
 
 /// Asks again each second: nothing says that a datagram arrives.
-fn ask_udp(to: &str, connected: bool) -> io::Result<String> {
+fn ask_udp(to: &str, bound: bool, connected: bool) -> io::Result<String> {
     let to: SocketAddr = to.parse().map_err(io::Error::other)?;
     let any: IpAddr =
         if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let socket = UdpSocket::bind((any, 0))?;
+    let socket = if bound {
+        UdpSocket::bind((any, 0))?
+    } else {
+        let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?.into()
+    };
     socket.set_read_timeout(Some(Duration::from_secs(1)))?;
     if connected {
         socket.connect(to)?;
