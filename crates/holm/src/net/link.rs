@@ -77,31 +77,28 @@ const SKIP_STATISTICS: u32 = 1 << 3;
 
 /// Finds an interface by name.
 pub fn get(socket: &Socket, name: &str) -> Result<Option<Link>, Refused> {
-    let mut batch = Batch::default();
-    batch
-        .message(Request::FindLink, RTM_GETLINK, 0, &header(0, 0))
-        .text(IFLA_IFNAME, name)
-        .number(IFLA_EXT_MASK, SKIP_STATISTICS);
     let mut found = None;
-    match socket.query(&batch, |kind, payload| found = Link::parse(kind, payload)) {
-        Ok(()) => Ok(found),
-        Err(refused) if refused.errno == Errno::NODEV => Ok(None),
-        Err(refused) => Err(refused),
-    }
+    find_named(socket, name, |kind, payload| found = Link::parse(kind, payload))?;
+    Ok(found)
 }
 
 /// The index of an interface; `None` if there is none of this name.
 pub fn index(socket: &Socket, name: &str) -> Result<Option<u32>, Refused> {
+    let mut index = None;
+    find_named(socket, name, |_, payload| index = payload.get(4..8).and_then(number))?;
+    Ok(index)
+}
+
+/// Asks for an interface; nothing is reported if there is none of this name.
+fn find_named(socket: &Socket, name: &str, report: impl FnMut(u16, &[u8])) -> Result<(), Refused> {
     let mut batch = Batch::default();
     batch
         .message(Request::FindLink, RTM_GETLINK, 0, &header(0, 0))
         .text(IFLA_IFNAME, name)
         .number(IFLA_EXT_MASK, SKIP_STATISTICS);
-    let mut index = None;
-    let asked = socket.query(&batch, |_, payload| index = payload.get(4..8).and_then(number));
-    match asked {
+    match socket.query(&batch, report) {
         Err(refused) if refused.errno != Errno::NODEV => Err(refused),
-        _ => Ok(index),
+        _ => Ok(()),
     }
 }
 

@@ -114,7 +114,7 @@ impl Wire {
 impl Drop for Wire {
     fn drop(&mut self) {
         if let Some(mut server) = self.server.take() {
-            // Its children, which it has made before it was ready, share its process group.
+            // It has made its children before it was ready.
             let children =
                 std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", server.id()));
             for child in children.unwrap_or_default().split_whitespace() {

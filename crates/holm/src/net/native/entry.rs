@@ -13,6 +13,7 @@ use super::{interface, lists, loopback, programs};
 use crate::net::error::Error;
 use crate::net::netlink::Socket;
 use crate::net::ports;
+use crate::net::request::Request;
 use crate::net::route;
 use crate::record::Network;
 use crate::step;
@@ -84,32 +85,51 @@ pub fn change(
     let gone = before.native.iter().filter(|address| !after.native.contains(address));
     disown(before.instance, gone.copied().map(owner_key), id)?;
     let gone = before.added.iter().filter(|added| !after.added.contains(added));
-    gone.copied().try_for_each(interface::remove)
+    take_back(before, id, &gone.copied().collect::<Vec<_>>())
 }
 
-/// Refuses addresses that another guest has. Those of other Holm roots count in this network
-/// namespace.
+/// Refuses addresses that another guest has.
 fn check_free(network: &Network, id: Id) -> Result<(), Error> {
+    match anothers(network, id)?.first() {
+        Some(&address) => Err(Error::AddressTaken { address }),
+        None => Ok(()),
+    }
+}
+
+/// Removes those of `added` from the interface that no other guest has got meanwhile.
+fn take_back(network: &Network, id: Id, added: &[(u32, IpAddr)]) -> Result<(), Error> {
+    if added.is_empty() {
+        return Ok(());
+    }
+    let others = anothers(network, id)?;
+    let mut own = added.iter().filter(|(_, address)| !others.contains(address));
+    own.try_for_each(|&(index, address)| interface::remove(Request::RemoveNative, index, address))
+}
+
+/// The addresses of a network that another guest has. Those of other Holm roots count in this
+/// network namespace.
+fn anothers(network: &Network, id: Id) -> Result<Vec<IpAddr>, Error> {
     let namespace = netns()?.to_ne_bytes();
+    let mut all = Vec::new();
     for instance in ports::instances(network.instance)? {
         if !programs::are_loaded(instance)? {
             continue;
         }
         let guests = programs::map(instance, Map::Guests)?;
         let owners = programs::map(instance, Map::Owners)?;
-        for address in &network.native {
-            let owner = owner(&guests, &owners, *address).map_err(fail("ask for"))?;
+        for &address in &network.native {
+            let owner = owner(&guests, &owners, address).map_err(fail("ask for"))?;
             let taken = match owner {
                 Some((other, _)) if instance == network.instance => other != id,
                 Some((_, guest)) => guest.starts_with(&namespace),
                 None => false,
             };
             if taken {
-                return Err(Error::AddressTaken { address: *address });
+                all.push(address);
             }
         }
     }
-    Ok(())
+    Ok(all)
 }
 
 /// The guest of an instance that has an address, and its entry.
@@ -126,7 +146,8 @@ fn owner(
 /// Gives a guest the addresses of a network that nobody else has. The caller has the lock.
 fn give(network: &Network, id: Id, root: u32) -> Result<(), Error> {
     let (instance, context) = (network.instance, network.context);
-    network.added.iter().copied().try_for_each(interface::add)?;
+    let mut added = network.added.iter();
+    added.try_for_each(|&(index, address)| interface::add(Request::AddNative, index, address))?;
     step::done("native-addresses");
     let guest = Guest {
         netns: netns()?,
@@ -165,7 +186,7 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
     let (instance, context) = (network.instance, network.context);
     let id = id(cgroup)?;
     let _lock = programs::lock()?;
-    network.added.iter().copied().try_for_each(interface::remove)?;
+    take_back(network, id, &network.added)?;
     if network.hides_sockets {
         lists::show(network, netns()?)?;
     }

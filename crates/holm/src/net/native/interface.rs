@@ -1,4 +1,4 @@
-//! Addresses that the host has only while a native guest runs (`net.interface`).
+//! Addresses that the host has only while a native guest runs.
 
 use std::net::IpAddr;
 
@@ -10,9 +10,9 @@ use crate::net::request::Request;
 use crate::net::route;
 
 /// Adds an address to the interface with this index.
-pub fn add((interface, address): (u32, IpAddr)) -> Result<(), Error> {
+pub fn add(request: Request, interface: u32, address: IpAddr) -> Result<(), Error> {
     let mut batch = Batch::default();
-    route::add_native_address(&mut batch, Request::AddNative, interface, address);
+    route::add_native_address(&mut batch, request, interface, address);
     match Socket::route()?.execute(&mut batch) {
         // A start that was killed has left it.
         Err(Refused { errno: Errno::EXIST, .. }) => Ok(()),
@@ -21,9 +21,9 @@ pub fn add((interface, address): (u32, IpAddr)) -> Result<(), Error> {
 }
 
 /// Removes it, if it is there.
-pub fn remove((interface, address): (u32, IpAddr)) -> Result<(), Error> {
+pub fn remove(request: Request, interface: u32, address: IpAddr) -> Result<(), Error> {
     let mut batch = Batch::default();
-    route::remove_native_address(&mut batch, Request::RemoveNative, interface, address);
+    route::remove_native_address(&mut batch, request, interface, address);
     match Socket::route()?.execute(&mut batch) {
         // Somebody else has removed it, or the interface.
         Err(Refused { errno: Errno::ADDRNOTAVAIL | Errno::NODEV, .. }) => Ok(()),

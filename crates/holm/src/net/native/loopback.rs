@@ -5,11 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rustix::io::Errno;
 
+use super::interface;
 use crate::net::addresses::subnets;
 use crate::net::error::Error;
-use crate::net::netlink::{Batch, Refused, Socket};
 use crate::net::request::Request;
-use crate::net::route;
 
 /// `lo` has this index in every network namespace.
 pub const LO: u32 = 1;
@@ -33,30 +32,22 @@ pub fn address6(instance: u8, context: u32) -> Ipv6Addr {
 
 /// Adds the address that stands for `::1`. Nothing is done on a host without IPv6.
 pub fn add(address: Ipv6Addr) -> Result<(), Error> {
-    let mut batch = Batch::default();
-    route::add_native_address(&mut batch, Request::AddLoopbackV6, LO, IpAddr::V6(address));
-    match Socket::route()?.execute(&mut batch) {
-        // A start that was killed has left it.
-        Err(Refused { errno: Errno::EXIST, .. }) => Ok(()),
-        Err(Refused { errno, .. }) if is_without_ipv6(errno) => Ok(()),
-        added => Ok(added?),
-    }
+    with_ipv6(interface::add(Request::AddLoopbackV6, LO, IpAddr::V6(address)))
 }
 
 /// Removes it, if it is there.
 pub fn remove(address: Ipv6Addr) -> Result<(), Error> {
-    let mut batch = Batch::default();
-    route::remove_native_address(&mut batch, Request::RemoveLoopbackV6, LO, IpAddr::V6(address));
-    match Socket::route()?.execute(&mut batch) {
-        Err(Refused { errno: Errno::ADDRNOTAVAIL, .. }) => Ok(()),
-        Err(Refused { errno, .. }) if is_without_ipv6(errno) => Ok(()),
-        removed => Ok(removed?),
-    }
+    with_ipv6(interface::remove(Request::RemoveLoopbackV6, LO, IpAddr::V6(address)))
 }
 
-/// Whether the kernel has no IPv6, or has it disabled for all interfaces.
-fn is_without_ipv6(errno: Errno) -> bool {
-    matches!(errno, Errno::OPNOTSUPP | Errno::AFNOSUPPORT | Errno::ACCESS)
+/// What was done, if the kernel has IPv6, and has it not disabled for all interfaces.
+fn with_ipv6(done: Result<(), Error>) -> Result<(), Error> {
+    match done {
+        Err(Error::Kernel {
+            errno: Errno::OPNOTSUPP | Errno::AFNOSUPPORT | Errno::ACCESS, ..
+        }) => Ok(()),
+        done => done,
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
 use holm_sys::bpf;
-use rustix::process::{Signal, kill_process};
 
 use super::{Host, ONE, TWO, programs};
 use crate::process::Stopped;
@@ -44,15 +43,8 @@ fn an_interface_has_the_addresses_while_the_guest_runs(sandbox: &mut Sandbox) {
     create("one", "up0");
     let before = shown(&host);
     for step in ["native-programs", "native-addresses", "net-admit"] {
-        let mut start = sandbox.command_with_fault("HOLM_STOP_AT", step);
-        start.args(["start", "one"]);
-        let mut stopped = host.topology.host.with(|| Stopped::of(sandbox, &mut start, step));
-        stopped.kill_command();
-        let _ = kill_process(stopped.at, Signal::KILL); // the same process before the fork
-        sandbox.wait_for("its end", || {
-            let found = host.holm(&["status", "one", "--json"]).ok().json();
-            (found["state"] == "stopped").then_some(())
-        });
+        host.kill_at(step, &["start", "one"]);
+        host.wait_for_end("one");
         assert_eq!(shown(&host), before, "after {step}");
     }
     host.holm(&["start", "one"]).ok();
@@ -73,7 +65,18 @@ fn an_interface_has_the_addresses_while_the_guest_runs(sandbox: &mut Sandbox) {
     assert_eq!(shown(&host), with);
     host.holm(&["kill", "one"]).ok();
     assert_eq!(shown(&host), before);
-    sandbox.holm(&["rm", "one", "none"]).ok();
+    // Of two that start at once, the one that is refused does not take the other's away.
+    create("two", "up0");
+    let mut start = sandbox.command_with_fault("HOLM_STOP_AT", "record");
+    start.args(["start", "one"]);
+    let mut late = host.topology.host.with(|| Stopped::of(sandbox, &mut start, "record"));
+    host.holm(&["start", "two"]).ok();
+    let (status, said) = late.resume(sandbox);
+    assert!(!status.success() && said.contains("is in use"), "{said}");
+    assert_eq!(shown(&host), with);
+    host.holm(&["kill", "two"]).ok();
+    assert_eq!(shown(&host), before);
+    sandbox.holm(&["rm", "one", "two", "none"]).ok();
 }
 
 fn addresses_change_while_the_guest_runs(sandbox: &mut Sandbox) {
@@ -133,19 +136,14 @@ fn a_killed_change_of_addresses_is_repaired(sandbox: &mut Sandbox) {
     let before = shown(&host);
     host.launch("one", "192.0.2.10", &["sleep", "100000"]).ok();
     for step in ["readdress-recorded", "native-addresses", "native-given", "readdressed"] {
-        let mut set = sandbox.command_with_fault("HOLM_STOP_AT", step);
-        set.args(["set", "one", "net.interface=up0", "net.address=192.0.2.10,192.0.2.60"]);
-        let mut stopped = host.topology.host.with(|| Stopped::of(sandbox, &mut set, step));
-        stopped.kill_command();
-        let _ = kill_process(stopped.at, Signal::KILL); // the same process before the fork
+        let set = ["set", "one", "net.interface=up0", "net.address=192.0.2.10,192.0.2.60"];
+        host.kill_at(step, &set);
         // The next change makes it what it is to be, and so does the guest's end.
         host.holm(&["set", "one", "net.address=192.0.2.10,192.0.2.11"]).ok();
         assert_eq!(shown(&host), before, "after {step}");
         host.launch("other", "192.0.2.11", &["sleep", "100000"]).refused(&["in use"]);
         host.holm(&["set", "one", "net.address=192.0.2.10"]).ok();
-        let mut stopped = host.topology.host.with(|| Stopped::of(sandbox, &mut set, step));
-        stopped.kill_command();
-        let _ = kill_process(stopped.at, Signal::KILL);
+        host.kill_at(step, &set);
         host.holm(&["kill", "one"]).ok();
         assert_eq!(shown(&host), before, "after {step} and the end");
         host.holm(&["start", "one"]).ok();

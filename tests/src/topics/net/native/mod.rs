@@ -71,6 +71,23 @@ impl<'a> Host<'a> {
         assert!(!log.contains("HOLE"), "{log}");
     }
 
+    /// Kills a command of holm when it has done `step`.
+    fn kill_at(&self, step: &str, args: &[&str]) {
+        let mut command = self.sandbox.command_with_fault("HOLM_STOP_AT", step);
+        command.args(args);
+        let mut stopped = self.topology.host.with(|| Stopped::of(self.sandbox, &mut command, step));
+        stopped.kill_command();
+        let _ = kill_process(stopped.at, Signal::KILL); // the same process before the fork
+    }
+
+    /// Waits until a guest is seen to have ended.
+    fn wait_for_end(&self, name: &str) {
+        self.sandbox.wait_for("its end", || {
+            let found = self.holm(&["status", name, "--json"]).ok().json();
+            (found["state"] == "stopped").then_some(())
+        });
+    }
+
     /// What a server answers to a guest.
     fn ask(&self, name: &str, protocol: &str, to: &str) -> String {
         let asked = self.holm(&["exec", name, "--", "/probe/holm-probe", "ask", protocol, to]);
@@ -250,15 +267,8 @@ fn a_killed_start_is_repaired(sandbox: &mut Sandbox) {
     host.holm(&["kill", "one"]).ok();
     assert!(!Path::new(&programs(sandbox)).exists(), "programs stay without guests");
     for step in ["record", "native-programs", "net-admit", "pivot"] {
-        let mut start = sandbox.command_with_fault("HOLM_STOP_AT", step);
-        start.args(["start", "one"]);
-        let mut stopped = host.topology.host.with(|| Stopped::of(sandbox, &mut start, step));
-        stopped.kill_command();
-        let _ = kill_process(stopped.at, Signal::KILL); // the same process before the fork
-        sandbox.wait_for("its end", || {
-            let found = host.holm(&["status", "one", "--json"]).ok().json();
-            (found["state"] == "stopped").then_some(())
-        });
+        host.kill_at(step, &["start", "one"]);
+        host.wait_for_end("one");
         host.holm(&["start", "one"]).ok();
         host.holm(&["kill", "one"]).ok();
         assert!(!Path::new(&programs(sandbox)).exists(), "programs stay after {step}");
@@ -385,11 +395,7 @@ fn sockets_of_others_are_hidden(sandbox: &mut Sandbox) {
     host.holm(&["kill", "one"]).ok();
     assert_eq!(modes(), roots);
     for step in ["record", "native-hidden", "net-admit"] {
-        let mut start = sandbox.command_with_fault("HOLM_STOP_AT", step);
-        start.args(["start", "one"]);
-        let mut stopped = host.topology.host.with(|| Stopped::of(sandbox, &mut start, step));
-        stopped.kill_command();
-        let _ = kill_process(stopped.at, Signal::KILL); // the same process before the fork
+        host.kill_at(step, &["start", "one"]);
     }
     host.holm(&["kill", "two"]).ok();
     host.holm(&["rm", "--force", "one", "two"]).ok();
