@@ -33,6 +33,7 @@ impl Snapshot {
         // Made by the first Holm root of a machine, or by the first native guest; belong to none.
         items.remove("file /run/holm/instances");
         items.remove("file /run/holm/native.lock");
+        items.remove("file /run/holm/shaping.lock");
         items.retain(|item| !is_lock(item));
         Self(items)
     }

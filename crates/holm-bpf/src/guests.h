@@ -42,6 +42,11 @@ struct guest {
 };
 _Static_assert(sizeof(struct guest) == 200, "holm-bpf's GUEST");
 
+/* The networks 127.A.B.0 of guests are counted from here, by 1024 for each instance: the number is
+ * also that of the guest's HTB class on the uplink, 486d:NUMBER (holm's net/shaping). */
+#define FIRST_LOOPBACK 0x7f040000
+#define QDISC 0x486d0000
+
 /* By cgroup. */
 struct {
 	int unused;

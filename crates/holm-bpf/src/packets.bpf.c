@@ -46,7 +46,10 @@ int egress(struct __sk_buff *packet)
 {
 	struct guest *guest = guest_of(packet);
 	struct address from, to;
-	if (!guest || (addresses(packet, &from, &to) && owns6(guest, &from)))
+	if (!guest)
+		return 1;
+	packet->priority = QDISC | ((bpf_ntohl(guest->loopback) - FIRST_LOOPBACK) >> 8);
+	if (addresses(packet, &from, &to) && owns6(guest, &from))
 		return 1;
 	return is_elsewhere(packet);
 }

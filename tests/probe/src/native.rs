@@ -6,7 +6,7 @@ use std::net::{
 };
 use std::os::fd::OwnedFd;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, listen, socket_with, sockopt,
@@ -264,4 +264,11 @@ fn send_as(own: &str, other: &str, outside: &str, ping: bool) -> io::Result<()> 
         holm_sys::socket::send_from(&socket, &request, own).expect("a ping");
     }
     holm_sys::socket::send_from(&socket, &request, other)
+}
+
+/// Sends as much as a server takes, for a time that no test needs, so that it ends in any case.
+pub fn flood(to: &str) {
+    let end = Instant::now() + Duration::from_secs(30);
+    let mut stream = TcpStream::connect(to).expect("a server");
+    while Instant::now() < end && stream.write_all(&[0; 65536]).is_ok() {}
 }

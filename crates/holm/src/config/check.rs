@@ -6,6 +6,7 @@ use holm_bpf::ADDRESSES_MAX;
 
 use super::entry::Entry;
 use super::types::{Arch, BindMount, Config, Init, NetMode};
+use super::units::show_rate;
 
 /// A conflict, reported at a key and at an item of its list.
 pub(super) struct Conflict {
@@ -82,6 +83,12 @@ fn check_init(config: &mut Config, is_set: bool) -> Result<(), Conflict> {
 
 fn check_net(config: &Config) -> Result<(), Conflict> {
     let net = &config.net;
+    if let (Some(reserve), Some(cap)) = (net.reserve, net.cap)
+        && cap < reserve
+    {
+        let message = format!("net.cap is less than net.reserve, {}", show_rate(reserve));
+        return Err(conflict("net.cap", message));
+    }
     if net.mode != NetMode::Native {
         let given =
             [("net.interface", net.interface.is_some()), ("net.hide-sockets", net.hide_sockets)];
@@ -100,6 +107,9 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
         ("net.publish", !net.publish.is_empty()),
         ("net.address", !net.address.is_empty()),
         ("net.dns", !net.dns.is_empty() && net.mode == NetMode::None),
+        ("net.reserve", net.reserve.is_some()),
+        ("net.share", net.share.is_some()),
+        ("net.cap", net.cap.is_some()),
     ];
     match excluded.iter().find(|(_, given)| *given) {
         Some((key, _)) => {

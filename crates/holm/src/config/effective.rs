@@ -82,6 +82,7 @@ fn value(kind: &Kind, items: &[String]) -> Value {
         Kind::FlagOrCount | Kind::Count => json!(text.parse::<u64>().ok()),
         Kind::Size => json!(units::size(text).ok()),
         Kind::Cpus => json!(units::cpus(text).ok()),
+        Kind::Rate => json!(units::rate(text).ok()),
         Kind::Time => json!(units::duration(text).ok().map(|t| t.as_secs_f64())),
         _ => json!(text),
     }

@@ -38,6 +38,8 @@ pub enum Kind {
     Cpus,
     /// A time: `30s`.
     Time,
+    /// Bits in a second: `10M`.
+    Rate,
     /// A list of texts of this form.
     List(&'static str),
     /// A program and its arguments.
@@ -97,6 +99,7 @@ impl Kind {
             Self::Size => "a size such as \"512M\"".to_owned(),
             Self::Cpus => "a number of CPUs such as 1.5 or \"25%\"".to_owned(),
             Self::Time => "a time such as \"30s\"".to_owned(),
+            Self::Rate => "a rate such as \"10M\"".to_owned(),
             Self::List(form) => format!("a list of strings such as [\"{form}\"]"),
             Self::Arguments => {
                 "a program and its arguments such as [\"/bin/sleep\", \"100\"]".to_owned()

@@ -24,7 +24,7 @@ pub(super) fn is_group(name: &str) -> bool {
 }
 
 /// Names that other tools use, and the key that Holm has instead.
-const ALIASES: [(&str, &str); 27] = [
+const ALIASES: [(&str, &str); 29] = [
     ("image", "base"),
     ("memory", "memory.limit"),
     ("memory.max", "memory.limit"),
@@ -48,6 +48,8 @@ const ALIASES: [(&str, &str); 27] = [
     ("publish", "net.publish"),
     ("net", "net.mode"),
     ("dns", "net.dns"),
+    ("net.limit", "net.cap"),
+    ("net.weight", "net.share"),
     ("host-access", "net.host-access"),
     ("net.host", "net.host-access"),
     ("allow-host", "net.host-access"),
@@ -56,13 +58,10 @@ const ALIASES: [(&str, &str); 27] = [
 
 /// Keys, or groups of keys, that are planned, and what Holm cannot do without them
 /// (docs/decisions/0018-planned-keys-are-refused.md).
-const PLANNED: [(&str, &str); 7] = [
+const PLANNED: [(&str, &str); 4] = [
     ("cpu.reserve", "Holm reserves no CPU time yet; cpu.share divides it when it is short"),
     ("io", "Holm neither divides nor bounds what guests read and write yet"),
     ("net.ports", "Holm gives no guest a range of ports by itself yet; net.publish takes ranges"),
-    ("net.reserve", "Holm does not divide the network's rate yet"),
-    ("net.share", "Holm does not divide the network's rate yet"),
-    ("net.cap", "Holm does not bound a guest's network rate yet"),
     ("include", "guest.toml cannot take in another file yet"),
 ];
 

@@ -36,5 +36,5 @@ pub use load::load;
 pub use nearest::nearest;
 pub use parse::parse;
 pub use types::*;
-pub use units::{duration, show_duration, size};
+pub use units::{duration, rate, show_duration, show_rate, size};
 pub use values::{disk_size, signals};

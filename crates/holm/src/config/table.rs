@@ -26,7 +26,7 @@ const MODES: [(&str, NetMode); 4] = [
 const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
 
 /// All keys, in the order of the documentation.
-pub(super) static KEYS: [Key; 42] = [
+pub(super) static KEYS: [Key; 45] = [
     Key {
         name: "base",
         kind: Kind::Text,
@@ -334,6 +334,37 @@ pub(super) static KEYS: [Key; 42] = [
         help: "name servers",
         set: |c, i| each(i, values::address).map(|v| c.net.dns = v),
         show: |c, _| c.net.dns.iter().map(ToString::to_string).collect(),
+    },
+    Key {
+        name: "net.reserve",
+        kind: Kind::Rate,
+        default: "none",
+        effect: Live,
+        help: "rate at which it can always send through the uplink; alone it is also the cap",
+        set: |c, i| one(i, units::rate).map(|v| c.net.reserve = Some(v)),
+        show: |c, _| shown(c.net.reserve, units::show_rate),
+    },
+    Key {
+        name: "net.share",
+        kind: Kind::Count,
+        default: "none; 100 with net.cap alone",
+        effect: Live,
+        help: "weight, 1 to 1000, against others that send more than is reserved for them",
+        set: |c, i| {
+            let share = one(i, |t| units::count(t, 1, 1000))?;
+            c.net.share = u32::try_from(share).ok();
+            Ok(())
+        },
+        show: |c, _| shown(c.net.share, |v| v.to_string()),
+    },
+    Key {
+        name: "net.cap",
+        kind: Kind::Rate,
+        default: "none",
+        effect: Live,
+        help: "at most so fast it sends through the uplink, and a private guest receives",
+        set: |c, i| one(i, units::rate).map(|v| c.net.cap = Some(v)),
+        show: |c, _| shown(c.net.cap, units::show_rate),
     },
     Key {
         name: "mounts",

@@ -11,7 +11,9 @@ pub(super) fn value(key: &Key, text: &str) -> Result<Value, String> {
         Kind::Bool | Kind::FlagOrCount if matches!(text, "true" | "false") => {
             Ok((text == "true").into())
         }
-        Kind::FlagOrCount | Kind::Count | Kind::Size | Kind::Cpus | Kind::Limits if whole => {
+        Kind::FlagOrCount | Kind::Count | Kind::Size | Kind::Cpus | Kind::Rate | Kind::Limits
+            if whole =>
+        {
             // What does not fit is refused as text, by a message that knows the key's range.
             Ok(text.parse::<i64>().map_or_else(|_| text.into(), Value::from))
         }

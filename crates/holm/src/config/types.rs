@@ -207,6 +207,12 @@ pub struct Net {
     pub host_access: bool,
     /// Name servers; empty means the host's.
     pub dns: Vec<IpAddr>,
+    /// Bits in a second that it can always send through the uplink.
+    pub reserve: Option<u64>,
+    /// Its weight, 1 to 1000, against others that send more than is reserved for them.
+    pub share: Option<u32>,
+    /// Bits in a second that it sends at most through the uplink.
+    pub cap: Option<u64>,
 }
 
 impl Default for Net {
@@ -220,6 +226,9 @@ impl Default for Net {
             peers: true,
             host_access: false,
             dns: Vec::new(),
+            reserve: None,
+            share: None,
+            cap: None,
         }
     }
 }

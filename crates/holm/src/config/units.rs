@@ -72,6 +72,43 @@ pub fn show_duration(time: Duration) -> String {
     }
 }
 
+const RATE_HELP: &str = "a rate is a number of bits in a second or has a unit K, M or G of 1000, \
+                         1000², ... bits: 10M, 1.5G";
+
+/// `10M`, `1.5Gbit`, `9600`: bits in a second, at least 8000.
+pub fn rate(text: &str) -> Parsed<u64> {
+    let (number, unit) = split(text);
+    let lower = unit.to_ascii_lowercase();
+    let factor: u64 = match lower.strip_suffix("/s").unwrap_or(&lower) {
+        "" | "bit" => 1,
+        "k" | "kbit" => 1000,
+        "m" | "mbit" => 1_000_000,
+        "g" | "gbit" => 1_000_000_000,
+        _ if number.is_empty() => return Err(format!("{text:?} is not a rate; {RATE_HELP}")),
+        "bps" | "kbps" | "mbps" | "gbps" | "b" | "kb" | "mb" | "gb" => {
+            return Err(format!("{unit:?} may mean bits or bytes; {RATE_HELP}"));
+        }
+        _ => return Err(format!("{unit:?} is not a unit of rate; {RATE_HELP}")),
+    };
+    let rate =
+        scale(number, factor).ok_or_else(|| format!("{text:?} is not a rate; {RATE_HELP}"))?;
+    if (8000..=1_000_000_000_000).contains(&rate) {
+        Ok(rate)
+    } else {
+        Err(format!("{text} is out of range, 8K to 1000G"))
+    }
+}
+
+/// Bits in a second in the largest unit that is exact: `10M`, `1500K`.
+pub fn show_rate(rate: u64) -> String {
+    for (factor, unit) in [(1_000_000_000, "G"), (1_000_000, "M"), (1000, "K")] {
+        if rate != 0 && rate.is_multiple_of(factor) {
+            return format!("{}{unit}", rate / factor);
+        }
+    }
+    rate.to_string()
+}
+
 const CPUS_HELP: &str = "write a number of CPUs (1.5) or a share of one CPU (25%, 150%)";
 
 /// `1.5`, `1.5 CPUs`, `25%` (of one CPU): a number of CPUs, at least 0.01.

@@ -9,6 +9,7 @@
 
 mod attempt;
 mod autostart;
+mod change_network;
 mod check_settings;
 mod create;
 mod decision;
@@ -28,7 +29,6 @@ mod machine_id;
 mod monitor_process;
 mod parallel;
 mod pressure;
-mod readdress;
 mod rebuild;
 mod reconcile;
 mod release;

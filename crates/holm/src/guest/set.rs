@@ -1,8 +1,8 @@
+use super::change_network::{AtOnce, change_network, restore};
 use super::check_settings::check_settings;
 use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
 use super::limits::limits;
-use super::readdress::{readdress, restore};
 use super::reconcile::reconcile;
 use super::running::RunningGuest;
 use crate::config::{self, Change, Config, Effect, edit_text};
@@ -56,12 +56,12 @@ fn replace_locked(guest: &LockedGuest<'_>, before: &str, after: &str) -> Result<
     let bounded =
         limited.map_err(Error::from).and_then(|()| bound(guest, &old, &new, running.as_ref()));
     let written = bounded.and_then(|fitted| {
-        let readdressed = match &mut running {
-            Some(running) => readdress(guest, running, &old, &new)?,
-            None => false,
+        let at_once = match &mut running {
+            Some(running) => change_network(guest, running, &old, &new)?,
+            None => AtOnce::default(),
         };
         guest.pool().write(&path, after)?;
-        Ok((fitted, readdressed))
+        Ok((fitted, at_once))
     });
     if let (Err(_), Some(running), Some(network)) = (&written, &mut running, network) {
         // A refused change must have no effect. An error of this is less telling than the first.
@@ -72,12 +72,15 @@ fn replace_locked(guest: &LockedGuest<'_>, before: &str, after: &str) -> Result<
         let _ = bound(guest, &new, &old, running.as_ref());
     }
     let mut keys = config::changed(&old, &new);
-    let (fitted, readdressed) = written?;
+    let (fitted, at_once) = written?;
+    let is_rate = |key: &str| matches!(key, "net.reserve" | "net.share" | "net.cap");
     for (key, effect) in &mut keys {
         if fitted == Fitted::AtNextStart && key.starts_with("disk.") {
             *effect = Effect::NextStart;
-        } else if readdressed && key == "net.address" {
+        } else if at_once.addresses && key == "net.address" {
             *effect = Effect::Live;
+        } else if !at_once.rates && is_rate(key) {
+            *effect = Effect::NextStart;
         }
     }
     Ok(Changed { keys, running: running.is_some() })

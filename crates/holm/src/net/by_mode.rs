@@ -13,8 +13,10 @@ use super::none::NoNetwork;
 use super::plan::{self, plan_addresses};
 use super::private::{self, Private};
 use super::route::is_taken;
+use super::shaping;
 use crate::config::{Net, NetMode};
 use crate::record::Network;
+use crate::step;
 
 fn implementation(network: &Network) -> &'static dyn Mode {
     match network.mode {
@@ -38,6 +40,7 @@ pub fn plan(instance: u8, context: u32, net: &Net) -> Result<Network, Error> {
         own => own.to_vec(),
     };
     implementation(&network).complete(&mut network, net)?;
+    network.shaping = shaping::plan(instance, net)?;
     Ok(network)
 }
 
@@ -76,7 +79,8 @@ pub fn has_veth(network: &Network) -> bool {
     implementation(network).has_veth()
 }
 
-/// Gives a native guest its addresses, before any process of it runs. `pool` opens the cgroup of
+/// Gives a guest the rate at which it sends, and a native one its addresses, before any process of
+/// it runs. `pool` opens the cgroup of
 /// the Holm root, `cgroup` is the guest's below it, `root` the uid of guest root on the host.
 pub fn admit<E: From<Error>>(
     network: &Network,
@@ -84,15 +88,16 @@ pub fn admit<E: From<Error>>(
     cgroup: BorrowedFd<'_>,
     root: u32,
 ) -> Result<(), E> {
+    shaping::add(network)?;
     match network.mode {
         NetMode::Native => Ok(native::admit(network, pool()?.as_fd(), cgroup, root)?),
         _ => Ok(()),
     }
 }
 
-/// The network of a guest that runs after its settings have changed to `net`; `None` if they take
-/// effect at its next start.
-pub fn changed(running: &Network, net: &Net) -> Result<Option<Network>, Error> {
+/// The network of a guest that runs after its addresses have changed to those of `net`; `None` if
+/// they take effect at its next start.
+pub fn readdressed(running: &Network, net: &Net) -> Result<Option<Network>, Error> {
     if (running.mode, net.mode) != (NetMode::Native, NetMode::Native) {
         return Ok(None);
     }
@@ -101,19 +106,45 @@ pub fn changed(running: &Network, net: &Net) -> Result<Option<Network>, Error> {
     Ok(Some(native::changed(running, native, added)))
 }
 
-/// Gives a guest that runs the addresses of `after`, which [`changed`] has made of `before`.
+/// The network of a guest that runs after its rates have changed to those of `net`; `None` if they
+/// take effect at its next start.
+pub fn reshaped(running: &Network, net: &Net) -> Result<Option<Network>, Error> {
+    if !matches!(running.mode, NetMode::Private | NetMode::Native) {
+        return Ok(None);
+    }
+    let shaping = shaping::plan(running.instance, net)?;
+    Ok(Some(Network { shaping, ..running.clone() }))
+}
+
+/// Gives a guest that runs the addresses and rates of `after`, which [`readdressed`] and
+/// [`reshaped`] have made of `before`.
 pub fn change(
     before: &Network,
     after: &Network,
     cgroup: BorrowedFd<'_>,
     root: u32,
 ) -> Result<(), Error> {
-    native::change(before, after, cgroup, root)
+    if before.native != after.native || before.added != after.added {
+        native::change(before, after, cgroup, root)?;
+    }
+    if before.shaping == after.shaping {
+        return Ok(());
+    }
+    shaping::add(after)?;
+    step::done("reshape-class");
+    if has_veth(after) {
+        private::reshape(after)?;
+    }
+    match (&before.shaping, &after.shaping) {
+        (Some(old), Some(new)) if old.uplink == new.uplink => Ok(()),
+        _ => shaping::remove(before),
+    }
 }
 
-/// Takes the addresses of a native guest back, after its last process has ended; succeeds if there
+/// Takes back what [`admit`] has given a guest, after its last process has ended; succeeds if there
 /// is nothing to take back.
 pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
+    shaping::remove(network)?;
     match network.mode {
         NetMode::Native => native::dismiss(network, cgroup),
         _ => Ok(()),
@@ -147,6 +178,7 @@ pub fn detach(network: &Network) -> Result<(), Error> {
 /// Removes what a guest without a run record may have left on the host; succeeds if there is
 /// nothing to remove.
 pub fn detach_unrecorded(instance: u8, context: u32) -> Result<(), Error> {
+    shaping::remove_unrecorded(instance, context)?;
     private::detach(instance, context)
 }
 
@@ -158,6 +190,7 @@ pub fn clean_up(network: &Network) -> Result<(), Error> {
 /// Removes everything that an instance without running guests has on the host.
 pub fn destroy_instance(instance: u8) -> Result<(), Error> {
     native::destroy(instance)?;
+    shaping::destroy(instance)?;
     private::destroy(instance)
 }
 

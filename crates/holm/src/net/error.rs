@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::netlink::Refused;
 use super::request::Request;
+use crate::config::show_rate;
 use crate::record::Network;
 use crate::{Code, Coded, Details, Failed};
 
@@ -99,6 +100,46 @@ pub enum Error {
         object: String,
         /// The kernel's error.
         source: io::Error,
+    },
+    /// The uplink is not known.
+    #[error("the uplink, in {}: {why}", file.display())]
+    Uplink {
+        /// The file that says which it is.
+        file: PathBuf,
+        /// What is missing or wrong.
+        why: String,
+    },
+    /// Somebody else has set the uplink's root qdisc.
+    #[error(
+        "{interface} has a root qdisc ({kind}) that is not Holm's, which the rates of guests need \
+         (`tc qdisc show dev {interface}`); remove it (`tc qdisc del dev {interface} root`), or \
+         name another interface in uplink.toml of the Holm root"
+    )]
+    OtherQdisc {
+        /// The interface.
+        interface: String,
+        /// The kind of its qdisc.
+        kind: String,
+    },
+    /// More than the uplink has is reserved.
+    #[error(
+        "net.reserve: {} do not fit into the {} of {interface}: {} are reserved for the host and \
+         {} for other guests, which leaves {}; reserve less, or say what {interface} has (rate in \
+         uplink.toml of the Holm root)",
+        show_rate(*reserve), show_rate(*rate), show_rate(*host), show_rate(*reserved),
+        show_rate(rate.saturating_sub(*host).saturating_sub(*reserved))
+    )]
+    OverReserved {
+        /// What the guest reserves, in bits in a second, as the others.
+        reserve: u64,
+        /// The uplink.
+        interface: String,
+        /// Its rate.
+        rate: u64,
+        /// What is reserved for the host.
+        host: u64,
+        /// What other guests have reserved.
+        reserved: u64,
     },
     /// No address is left.
     #[error(
@@ -267,6 +308,16 @@ impl Coded for Error {
                 .object(map)
                 .remedy("stop the native guests of this Holm root, and start them again"),
             Self::Programs { object, .. } => Details::new(Code::NetworkFailed).object(object),
+            Self::Uplink { file, why } => {
+                Details::new(Code::UplinkUnknown).object(file.display()).reason(why)
+            }
+            Self::OtherQdisc { interface, kind } => Details::new(Code::QdiscInUse)
+                .object(interface)
+                .reason(format!("its root qdisc is {kind}"))
+                .remedy(format!("tc qdisc del dev {interface} root")),
+            Self::OverReserved { interface, .. } => Details::new(Code::OverReserved)
+                .object(interface)
+                .remedy("reserve less, or say what the uplink has in uplink.toml"),
             Self::AddressesExhausted { second, .. } => Details::new(Code::AddressesExhausted)
                 .object(format!("10.{second}.0.0/16"))
                 .remedy("remove a guest that is no longer needed"),

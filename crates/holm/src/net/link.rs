@@ -118,13 +118,30 @@ pub fn all(socket: &Socket) -> Result<Vec<Link>, Refused> {
 
 /// The MTU of an interface in bytes.
 pub fn mtu(socket: &Socket, index: u32) -> Result<Option<u32>, Refused> {
+    read(socket, Request::ReadUplinkMtu, index, |attributes| {
+        find(attributes, IFLA_MTU).and_then(number)
+    })
+}
+
+/// The name of an interface.
+pub fn name(socket: &Socket, index: u32) -> Result<Option<String>, Refused> {
+    read(socket, Request::FindLink, index, |attributes| {
+        find(attributes, IFLA_IFNAME).and_then(text).map(str::to_owned)
+    })
+}
+
+/// Reads something of the attributes of an interface.
+fn read<T>(
+    socket: &Socket,
+    request: Request,
+    index: u32,
+    find: impl Fn(&[u8]) -> Option<T>,
+) -> Result<Option<T>, Refused> {
     let mut batch = Batch::default();
     batch
-        .message(Request::ReadUplinkMtu, RTM_GETLINK, 0, &header(index, 0))
+        .message(request, RTM_GETLINK, 0, &header(index, 0))
         .number(IFLA_EXT_MASK, SKIP_STATISTICS);
-    let mut mtu = None;
-    socket.query(&batch, |_, payload| {
-        mtu = payload.get(16..).and_then(|attributes| find(attributes, IFLA_MTU)).and_then(number);
-    })?;
-    Ok(mtu)
+    let mut found = None;
+    socket.query(&batch, |_, payload| found = payload.get(16..).and_then(&find))?;
+    Ok(found)
 }

@@ -23,14 +23,15 @@ mod private;
 mod published;
 mod request;
 mod route;
+mod shaping;
 mod sysctl;
 mod uapi;
 
 pub use addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, context_of};
 pub use by_mode::{
-    admit, attach, change, changed, check_address, check_addresses, clean_up, configure_inside,
+    admit, attach, change, check_address, check_addresses, clean_up, configure_inside,
     destroy_instance, detach, detach_unrecorded, dismiss, files, has_own_namespace, has_veth,
-    is_attached, plan, responder,
+    is_attached, plan, readdressed, reshaped, responder,
 };
 pub use error::Error;
 pub use loopback::loopback_up;

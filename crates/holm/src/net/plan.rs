@@ -34,6 +34,7 @@ pub fn plan_addresses(instance: u8, context: u32, net: &Net) -> Result<Network, 
         native: Vec::new(),
         added: Vec::new(),
         hides_sockets: net.hide_sockets,
+        shaping: None,
     };
     if net.mode == NetMode::Native {
         // They are the host's: `native` looks whether it has them.

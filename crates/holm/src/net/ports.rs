@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
@@ -84,12 +84,17 @@ fn guest_of(interface: &str) -> Option<(u8, u32)> {
     Some((instance.parse().ok()?, context.parse().ok()?))
 }
 
+/// The link to the Holm root of an instance.
+pub fn root_link(instance: u8) -> PathBuf {
+    Path::new(INSTANCES).join(instance.to_string())
+}
+
 /// Describes the guest with a context id; by its name if its Holm root is known.
 fn describe_guest(instance: u8, context: u32) -> String {
-    let root = format!("{INSTANCES}/{instance}");
+    let root = root_link(instance);
     let holm_root = fs::read_link(&root)
         .map_or_else(|_| format!("Holm instance {instance}"), |root| root.display().to_string());
-    let guest = fs::read_link(format!("{root}/ids/{context}"));
+    let guest = fs::read_link(root.join(format!("ids/{context}")));
     match guest.as_deref().map(Path::file_name) {
         Ok(Some(name)) => format!("guest {} of {holm_root}", name.display()),
         _ => format!("the guest with context id {context} of {holm_root}"),

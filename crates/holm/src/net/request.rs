@@ -47,6 +47,14 @@ pub enum Request {
     RemoveLoopbackV6,
     AddNative,
     RemoveNative,
+    FindQdisc,
+    MakeQdisc,
+    RemoveQdisc,
+    ListClasses,
+    SetClass,
+    RemoveClass,
+    TagPackets,
+    UntagPackets,
 }
 
 impl Request {
@@ -94,6 +102,14 @@ impl Request {
             Self::AddLoopbackV6 => "adding the address behind the guest's ::1",
             Self::RemoveLoopbackV6 => "removing the address behind the guest's ::1",
             Self::AddNative => "adding a native guest's address to net.interface",
+            Self::FindQdisc => "looking for the qdisc",
+            Self::MakeQdisc => "making the qdisc",
+            Self::RemoveQdisc => "removing the qdisc",
+            Self::ListClasses => "reading the rates of guests",
+            Self::SetClass => "setting the rate of the guest",
+            Self::RemoveClass => "removing the rate of the guest",
+            Self::TagPackets => "marking the packets of the guest",
+            Self::UntagPackets => "no longer marking the packets of the guest",
             Self::RemoveNative => "removing a native guest's address from net.interface",
         }
     }

@@ -124,6 +124,14 @@ pub fn add_neighbour(
 
 /// The MTU in bytes of the interface that leads outside; `None` without such a route.
 pub fn uplink_mtu(socket: &Socket) -> Result<Option<u32>, Refused> {
+    match uplink(socket)? {
+        Some(index) => link::mtu(socket, index),
+        None => Ok(None),
+    }
+}
+
+/// The index of the interface that leads outside; `None` without such a route.
+pub fn uplink(socket: &Socket) -> Result<Option<u32>, Refused> {
     // A root name server of each family, which no private route covers. This only queries the
     // routing table and sends nothing.
     const OUTSIDE: [IpAddr; 2] = [
@@ -132,7 +140,7 @@ pub fn uplink_mtu(socket: &Socket) -> Result<Option<u32>, Refused> {
     ];
     for address in OUTSIDE {
         if let Some(index) = route_to(socket, address)? {
-            return link::mtu(socket, index);
+            return Ok(Some(index));
         }
     }
     Ok(None)

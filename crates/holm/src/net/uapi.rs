@@ -1,4 +1,4 @@
-//! The kernel's constants for interfaces, addresses and routes (`rtnetlink.h`, `if_link.h`).
+//! The kernel's constants for interfaces, addresses, routes and qdiscs (`rtnetlink.h`, `if_link.h`).
 
 pub const RTM_NEWLINK: u16 = 16;
 pub const RTM_DELLINK: u16 = 17;
@@ -9,6 +9,15 @@ pub const RTM_DELADDR: u16 = 21;
 pub const RTM_NEWROUTE: u16 = 24;
 pub const RTM_GETROUTE: u16 = 26;
 pub const RTM_NEWNEIGH: u16 = 28;
+pub const RTM_NEWQDISC: u16 = 36;
+pub const RTM_DELQDISC: u16 = 37;
+pub const RTM_GETQDISC: u16 = 38;
+pub const RTM_NEWTCLASS: u16 = 40;
+pub const RTM_DELTCLASS: u16 = 41;
+pub const RTM_GETTCLASS: u16 = 42;
+pub const TC_H_ROOT: u32 = 0xffff_ffff;
+pub const TCA_KIND: u16 = 1;
+pub const TCA_OPTIONS: u16 = 2;
 pub const IFLA_ADDRESS: u16 = 1;
 pub const IFLA_IFNAME: u16 = 3;
 pub const IFLA_MTU: u16 = 4;

@@ -16,5 +16,6 @@ pub(crate) use clock::{now, since_boot};
 pub(crate) use ids::NESTED_RANGES;
 pub use ids::{Ids, RANGE};
 pub use last::{LONGEST_WAIT, LastRun, PendingRestart};
-pub use network::Network;
+pub(crate) use network::host_index;
+pub use network::{Network, Shaping};
 pub use run::RunRecord;

@@ -46,6 +46,30 @@ pub struct Network {
     /// It cannot list the sockets of the host's network namespace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hides_sockets: bool,
+    /// How fast it sends through the uplink; `None` without any of the keys for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shaping: Option<Shaping>,
+}
+
+/// How fast a guest sends through the uplink (`VServer`'s network QoS, OLS 2007, 2.2.5). Rates are
+/// bits in a second.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shaping {
+    /// The index of the uplink.
+    pub uplink: u32,
+    /// The uplink's name.
+    pub uplink_name: String,
+    /// The uplink's rate.
+    pub uplink_rate: u64,
+    /// What it can always send.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<u64>,
+    /// Its weight against others that send more than is reserved for them; `None` if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<u32>,
+    /// What it sends at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -57,12 +81,17 @@ enum Mode {
     Native,
 }
 
+/// Interface index of the host's end of a guest's veth pair. Fixed, so that one exchange with the
+/// kernel makes the pair and its addresses and routes; and far above the indexes that kernels count
+/// up to, because CRIU restores a guest's interface with its index.
+pub(crate) fn host_index(instance: u8, context: u32) -> u32 {
+    10_000_000 + u32::from(instance) * 100_000 + context
+}
+
 impl Network {
-    /// Interface index of the host's end. Fixed, so that one exchange with the kernel makes the
-    /// pair and its addresses and routes; and far above the indexes that kernels count up to,
-    /// because CRIU restores a guest's interface with its index.
+    /// Interface index of the host's end.
     pub(crate) fn host_index(&self) -> u32 {
-        10_000_000 + u32::from(self.instance) * 100_000 + self.context
+        host_index(self.instance, self.context)
     }
 
     /// Interface index of `eth0`.

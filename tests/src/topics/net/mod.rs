@@ -6,6 +6,7 @@ mod ports;
 mod reach;
 mod requests;
 mod rules;
+mod shaping;
 mod shared;
 pub mod topology;
 
@@ -22,6 +23,7 @@ pub fn tests() -> Vec<Test> {
         rules::TESTS,
         requests::TESTS,
         managers::TESTS,
+        shaping::TESTS,
         shared::TESTS,
     ]
     .concat()

@@ -40,7 +40,6 @@ fn unknown_keys() {
         ("disk.size = \"1M\"", "2:13: disk.size: 1M is too small for a disk; the least is 16M"),
         ("[io]\nweight = 3", "2:2: unknown key io: Holm neither divides nor bounds"),
         ("cpu.reserve = 1", "2:5: unknown key cpu.reserve: Holm reserves no CPU time yet;"),
-        ("net.share = 3", "2:5: unknown key net.share: Holm does not divide the network's"),
         ("[net]\nports = true", "3:1: unknown key net.ports: Holm gives no guest a range"),
         ("include = \"x\"", "2:1: unknown key include: guest.toml cannot take in another"),
         ("iot = 3", "2:1: unknown key iot; `holm help set` lists all keys"),

@@ -116,7 +116,7 @@ impl Socket {
                     kind => each(kind, message.payload),
                 }
             }
-            if !batch.is_dump() {
+            if !batch.is_dump() && !batch.is_acknowledged() {
                 return Ok(());
             }
         }

@@ -88,6 +88,11 @@ impl Batch {
         u16::from_ne_bytes([self.bytes[6], self.bytes[7]]) & DUMP == DUMP
     }
 
+    /// Whether the first message requests an acknowledgement, after which nothing more comes.
+    pub fn is_acknowledged(&self) -> bool {
+        self.bytes[6] & ACK.to_ne_bytes()[0] != 0
+    }
+
     /// The request with a sequence number.
     pub fn request(&self, sequence: u32) -> Request {
         let request = usize::try_from(sequence).ok().and_then(|at| self.requests.get(at));

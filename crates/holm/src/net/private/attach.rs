@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use super::{elements, forwarding, table, veth};
 use crate::net::addresses::{host_interface, host_prefix};
 use crate::net::error::Error;
+use crate::net::shaping::receive_at_most;
 use crate::net::{dns, link, netlink};
 use crate::record::Network;
 
@@ -29,9 +30,21 @@ pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
     made.map_err(|refused| Error::attach(network, refused))
         .and_then(|()| table::ensure(&socket, network.instance, &resolver))
         .and_then(|()| elements::publish(&socket, network))
+        .and_then(|()| if network.shaping.is_some() { reshape(network) } else { Ok(()) })
         .inspect_err(|_| {
             let _ = link::remove(&socket, &network.host_if);
         })
+}
+
+/// Marks the packets of a guest with its class on the uplink, and bounds what it receives, or no
+/// longer. The ruleset may be that of another version of Holm.
+pub fn reshape(network: &Network) -> Result<(), Error> {
+    let shaping = network.shaping.as_ref();
+    if shaping.is_some() {
+        table::ensure(&netlink::Socket::route()?, network.instance, &dns::resolver()?)?;
+    }
+    elements::tag(network.instance, network.context, shaping.is_some())?;
+    receive_at_most(network.host_index(), shaping.and_then(|shaping| shaping.cap))
 }
 
 /// Configures `eth0`.
@@ -56,15 +69,18 @@ pub fn detach(instance: u8, context: u32) -> Result<(), Error> {
     if found.is_none_or(|link| !link.alias.is_empty()) {
         elements::remove_stale(&socket, instance)?;
     }
-    Ok(())
+    elements::tag(instance, context, false)
 }
 
-/// Removes the published ports of a guest whose processes have all ended.
+/// Removes the published ports, and the mark of packets, of a guest whose processes have all ended.
 ///
 /// The interface disappears with the guest's network namespace 30 to 50 milliseconds later;
 /// removing it here would wait for that. If something keeps the namespace alive, the next
 /// [`attach`] or [`detach`] removes the interface.
 pub fn unpublish(network: &Network) -> Result<(), Error> {
+    if network.shaping.is_some() {
+        elements::tag(network.instance, network.context, false)?;
+    }
     if network.publish.is_empty() {
         return Ok(());
     }

@@ -1,4 +1,5 @@
-//! The elements of the maps and sets in an instance's nftables table: published ports.
+//! The elements of the maps and sets in an instance's nftables table: published ports, and classes
+//! of guests.
 
 use std::net::IpAddr;
 
@@ -12,7 +13,8 @@ use crate::net::link;
 use crate::net::netlink::{Attributes, Batch, CREATE, DUMP, Socket, find};
 use crate::net::published::Published;
 use crate::net::request::Request;
-use crate::record::Network;
+use crate::net::shaping::{self, class_id};
+use crate::record::{Network, host_index};
 
 /// `nfgenmsg` of family `inet`.
 pub const INET: [u8; 4] = [1, 0, 0, 0];
@@ -32,6 +34,27 @@ const DATA_VALUE: u16 = 1;
 /// All sets and maps of the table.
 const SETS: [&str; 6] =
     ["tcp_udp_4", "tcp_udp_4_at", "tcp_udp_6", "tcp_udp_6_at", "hairpin_4", "hairpin_6"];
+
+/// Marks the packets of a guest with its class, or no longer.
+pub fn tag(instance: u8, context: u32, tagged: bool) -> Result<(), Error> {
+    let netfilter = Socket::netfilter()?;
+    let element = class_element(instance, context);
+    if !tagged {
+        return delete(&netfilter, Request::UntagPackets, instance, &element);
+    }
+    Ok(netfilter.commit(|batch| {
+        element.message(batch, Request::TagPackets, NEWSETELEM, instance, true);
+    })?)
+}
+
+/// The element for the packets of a guest that has a class.
+pub fn class_element(instance: u8, context: u32) -> Element {
+    Element {
+        set: "classes",
+        key: host_index(instance, context).to_ne_bytes().to_vec(),
+        data: class_id(instance, context).to_ne_bytes().to_vec(),
+    }
+}
 
 /// Adds a guest's published ports to its instance's table.
 pub fn publish(route: &Socket, network: &Network) -> Result<(), Error> {
@@ -59,7 +82,7 @@ pub fn unpublish(network: &Network) -> Result<(), Error> {
         // By now the port may be another guest's: its element has the same key and other data.
         if get(&netfilter, network.instance, element.set, &element.key)?.as_ref() == Some(&element)
         {
-            delete(&netfilter, network.instance, &element)?;
+            delete(&netfilter, Request::UnpublishPort, network.instance, &element)?;
         }
     }
     Ok(())
@@ -92,7 +115,7 @@ pub fn remove_stale(route: &Socket, instance: u8) -> Result<(), Error> {
     // Read after the elements, because `attach` makes the interface before the elements.
     let wanted = wanted(route, instance)?;
     for element in present.iter().filter(|element| !wanted.contains(element)) {
-        delete(&netfilter, instance, element)?;
+        delete(&netfilter, Request::UnpublishPort, instance, element)?;
     }
     Ok(())
 }
@@ -101,7 +124,9 @@ pub fn remove_stale(route: &Socket, instance: u8) -> Result<(), Error> {
 pub fn wanted(route: &Socket, instance: u8) -> Result<Vec<Element>, Error> {
     let links = link::all(route)?;
     let own = links.iter().filter(|link| link.name.starts_with(&host_prefix(instance)));
-    Ok(own.flat_map(|link| link.published().elements()).collect())
+    let ports = own.flat_map(|link| link.published().elements());
+    let classes = shaping::contexts(route, instance)?.into_iter();
+    Ok(ports.chain(classes.map(|context| class_element(instance, context))).collect())
 }
 
 /// The elements of one of the table's sets; none if the table does not exist.
@@ -146,9 +171,14 @@ pub fn add(netfilter: &Socket, instance: u8, elements: &[Element]) -> Result<(),
 }
 
 /// Removes an element, unless another command has done so at the same time.
-fn delete(netfilter: &Socket, instance: u8, element: &Element) -> Result<(), Error> {
+fn delete(
+    netfilter: &Socket,
+    request: Request,
+    instance: u8,
+    element: &Element,
+) -> Result<(), Error> {
     let deleted = netfilter.commit(|batch| {
-        element.message(batch, Request::UnpublishPort, DELSETELEM, instance, false);
+        element.message(batch, request, DELSETELEM, instance, false);
     });
     match deleted {
         Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),

@@ -145,8 +145,11 @@ fn between_guests(mine: &str, (v4, v6): (Ipv4Addr, Ipv6Addr)) -> String {
     let isolated = format!("{{ {GROUP_ISOLATED}, {GROUP_ISOLATED_AND_HOST} }}");
     format!(
         r"
+  # The HTB classes of guests' packets on the uplink.
+  map classes {{ type iface_index : classid; }}
   chain forward {{
     type filter hook forward priority filter; policy accept;
+    iifname {mine} meta priority set iif map @classes
     iifname {mine} iifgroup {isolated} oifgroup {guests} goto isolated
     oifname {mine} oifgroup {isolated} iifgroup {guests} goto isolated
     oifname {mine} iifgroup != {guests} ct state new ct status ! dnat ip daddr {v4}/16 drop

@@ -1,0 +1,124 @@
+//! The classes: which is whose, and their parameters.
+
+use crate::record::Shaping;
+
+/// The handle of the qdisc, whose major number is also that of its classes.
+pub const QDISC: u32 = 0x486d_0000;
+/// The class of the link.
+pub const LINK: u32 = QDISC | 1;
+/// The class of what is no guest's.
+pub const HOST: u32 = QDISC | 2;
+
+/// Nobody is kept from sending at all, and a class needs a rate: bits in a second.
+const RATE_MIN: u64 = 8000;
+/// The ceiling of a guest without a cap, above all links: it sends what the link has.
+const NO_CAP: u64 = 1_000_000_000_000;
+
+/// The class of a guest. `egress` in packets.bpf.c knows it too.
+pub fn class_id(instance: u8, context: u32) -> u32 {
+    QDISC | u32::from(instance) << 10 | context & 0x3ff
+}
+
+/// The instance of a guest's class; 0 of the others.
+pub fn instance_of(class: u32) -> u8 {
+    u8::try_from((class & 0xffff) >> 10).unwrap_or_default()
+}
+
+/// The context id of a guest's class.
+pub fn context_of(class: u32) -> u32 {
+    class & 0x3ff
+}
+
+/// What is reserved for the host, of a link with this rate: guests never keep its administrator
+/// from reaching it. Bits in a second.
+pub fn of_host(link: u64) -> u64 {
+    link / 20
+}
+
+/// The parameters of a class. Rates are bits in a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameters {
+    pub rate: u64,
+    pub ceil: u64,
+    /// Bytes that it sends in its turn, of what is not reserved.
+    pub quantum: u32,
+}
+
+impl Parameters {
+    /// Those of the link.
+    pub fn link(rate: u64) -> Self {
+        Self { rate, ceil: rate, quantum: quantum(rate, 100) }
+    }
+
+    /// Those of the host's class.
+    pub fn host(link: u64) -> Self {
+        Self { rate: of_host(link), ceil: NO_CAP, quantum: quantum(link, 100) }
+    }
+
+    /// Those of a guest's class.
+    pub fn guest(shaping: &Shaping) -> Self {
+        let rate = shaping.reserve.unwrap_or(RATE_MIN);
+        let ceil = match shaping.share {
+            Some(_) => shaping.cap.unwrap_or(NO_CAP),
+            // A reservation without a share is capped.
+            None => rate,
+        };
+        Self { rate, ceil, quantum: quantum(shaping.uplink_rate, shaping.share.unwrap_or(1)) }
+    }
+
+    /// The reservation in a class's rate.
+    pub fn reserve(rate: u64) -> u64 {
+        if rate == RATE_MIN { 0 } else { rate }
+    }
+}
+
+/// How much a class sends in its turn, in bytes. A packet counts as long as the network card gets
+/// it, up to 64 KiB on fast links, and turns that are shorter come out equal. On slow links, where
+/// TCP makes shorter ones (it aims at a millisecond), they need not take that long.
+fn quantum(link: u64, share: u32) -> u32 {
+    const SHORTEST: u64 = 12_000;
+    const LONGEST: u64 = 200_000;
+    // What the link sends in two milliseconds.
+    let at_100 = (link / 8 / 500).clamp(SHORTEST, LONGEST);
+    u32::try_from((at_100 * u64::from(share) / 100).max(1514)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shaping(reserve: Option<u64>, share: Option<u32>, cap: Option<u64>) -> Shaping {
+        let (uplink, uplink_name, uplink_rate) = (2, "eth0".to_owned(), 100_000_000);
+        Shaping { uplink, uplink_name, uplink_rate, reserve, share, cap }
+    }
+
+    #[test]
+    fn a_class_tells_its_guest() {
+        for (instance, context) in [(1, 1), (3, 517), (27, 1023)] {
+            let class = class_id(instance, context);
+            assert_eq!((instance_of(class), context_of(class)), (instance, context));
+            assert!(class > HOST && class & 0xffff_0000 == QDISC);
+        }
+        assert_eq!((instance_of(LINK), instance_of(HOST)), (0, 0));
+    }
+
+    #[test]
+    fn the_words_of_the_paper() {
+        let of = |reserve, share, cap| {
+            let Parameters { rate, ceil, .. } = Parameters::guest(&shaping(reserve, share, cap));
+            (rate, ceil)
+        };
+        assert_eq!(of(Some(5_000_000), None, None), (5_000_000, 5_000_000), "capped");
+        assert_eq!(of(Some(5_000_000), Some(50), None), (5_000_000, NO_CAP), "work-conserving");
+        assert_eq!(of(None, Some(50), None), (RATE_MIN, NO_CAP), "fair best effort");
+        assert_eq!(of(Some(5_000_000), Some(50), Some(9_000_000)), (5_000_000, 9_000_000));
+    }
+
+    #[test]
+    fn quanta_are_as_shares() {
+        assert_eq!(quantum(10_000_000, 300), 3 * quantum(10_000_000, 100));
+        assert_eq!(quantum(1_000_000_000, 100), 200_000);
+        assert_eq!(quantum(1_000_000_000, 1000), 2_000_000);
+        assert_eq!(quantum(1_000_000, 1), 1514);
+    }
+}

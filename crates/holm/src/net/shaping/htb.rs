@@ -1,0 +1,227 @@
+//! The messages that make, read and remove the qdisc and its classes (`pkt_sched.h`).
+
+use rustix::io::Errno;
+
+use super::class::{HOST, LINK, Parameters, QDISC, instance_of};
+use crate::net::error::Error;
+use crate::net::netlink::{Batch, CREATE, DUMP, EXCL, Refused, Socket, find, number, text};
+use crate::net::request::Request;
+use crate::net::uapi::{
+    RTM_DELQDISC, RTM_DELTCLASS, RTM_GETQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS,
+    TC_H_ROOT, TCA_KIND, TCA_OPTIONS,
+};
+use crate::record::Shaping;
+
+const HTB_PARMS: u16 = 1;
+const HTB_INIT: u16 = 2;
+const HTB_RATE64: u16 = 6;
+const HTB_CEIL64: u16 = 7;
+
+/// The root qdisc of an interface.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Root {
+    /// What the kernel gives each interface.
+    Default,
+    /// Holm's.
+    Ours,
+    /// Somebody else's, of this kind.
+    Other(String),
+}
+
+/// A guest's class.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Class {
+    pub id: u32,
+    /// Bits in a second.
+    pub reserve: u64,
+}
+
+/// `struct tcmsg`.
+pub fn header(interface: u32, handle: u32, parent: u32) -> [u8; 20] {
+    let mut header = [0; 20];
+    header[4..8].copy_from_slice(&interface.to_ne_bytes());
+    header[8..12].copy_from_slice(&handle.to_ne_bytes());
+    header[12..16].copy_from_slice(&parent.to_ne_bytes());
+    header
+}
+
+/// The interface and the handle in a `struct tcmsg`.
+fn names(payload: &[u8]) -> Option<(u32, u32)> {
+    Some((number(payload.get(4..)?)?, number(payload.get(8..)?)?))
+}
+
+/// The root qdisc of an interface.
+pub fn root(socket: &Socket, interface: u32) -> Result<Root, Error> {
+    let mut batch = Batch::default();
+    batch.message(Request::FindQdisc, RTM_GETQDISC, 0, &header(interface, 0, TC_H_ROOT));
+    // Of the qdiscs that each interface has by itself the kernel says nothing.
+    batch.acknowledge();
+    let mut root = Root::Default;
+    let asked = socket.query(&batch, |_, payload| {
+        let kind = payload.get(20..).and_then(|attributes| find(attributes, TCA_KIND));
+        root = match (names(payload), kind.and_then(text)) {
+            (Some((_, QDISC)), Some("htb")) => Root::Ours,
+            (Some((_, 0)), _) => Root::Default,
+            (_, kind) => Root::Other(kind.unwrap_or_default().to_owned()),
+        };
+    });
+    match asked {
+        // An interface without any, and one that is gone.
+        Err(Refused { errno: Errno::NOENT | Errno::NODEV, .. }) => Ok(Root::Default),
+        asked => Ok(asked.map(|()| root)?),
+    }
+}
+
+/// The interfaces that have Holm's qdisc.
+pub fn uplinks(socket: &Socket) -> Result<Vec<u32>, Error> {
+    let mut batch = Batch::default();
+    batch.message(Request::FindQdisc, RTM_GETQDISC, DUMP, &header(0, 0, 0));
+    let mut all = Vec::new();
+    socket.query(&batch, |_, payload| {
+        let ours = names(payload).filter(|(_, handle)| *handle == QDISC);
+        all.extend(ours.map(|(interface, _)| interface));
+    })?;
+    Ok(all)
+}
+
+/// The guests' classes of an interface.
+pub fn classes(socket: &Socket, interface: u32) -> Result<Vec<Class>, Error> {
+    let mut batch = Batch::default();
+    batch.message(Request::ListClasses, RTM_GETTCLASS, DUMP, &header(interface, 0, 0));
+    let mut all = Vec::new();
+    let asked = socket.query(&batch, |_, payload| all.extend(Class::parse(payload)));
+    match asked {
+        Err(Refused { errno: Errno::NODEV, .. }) => Ok(Vec::new()),
+        asked => Ok(asked.map(|()| all)?),
+    }
+}
+
+impl Class {
+    fn parse(payload: &[u8]) -> Option<Self> {
+        let (_, id) = names(payload)?;
+        if id & 0xffff_0000 != QDISC || instance_of(id) == 0 {
+            return None;
+        }
+        let options = find(payload.get(20..)?, TCA_OPTIONS)?;
+        let bytes = match find(options, HTB_RATE64).and_then(|value| value.try_into().ok()) {
+            Some(value) => u64::from_ne_bytes(value),
+            None => u64::from(number(find(options, HTB_PARMS)?.get(8..)?)?),
+        };
+        Some(Self { id, reserve: Parameters::reserve(bytes * 8) })
+    }
+}
+
+/// Makes the qdisc, if it is not `there`, and sets the classes of the link and of the host.
+pub fn make(socket: &Socket, interface: u32, link: u64, there: bool) -> Result<(), Error> {
+    let mut batch = Batch::default();
+    if !there {
+        // `struct tc_htb_glob`: version 3, quanta by rate (unused), the class of what has none.
+        let global = [3, 10, HOST & 0xffff, 0, 0].map(u32::to_ne_bytes).concat();
+        batch
+            .message(
+                Request::MakeQdisc,
+                RTM_NEWQDISC,
+                CREATE | EXCL,
+                &header(interface, QDISC, TC_H_ROOT),
+            )
+            .text(TCA_KIND, "htb")
+            .nest(TCA_OPTIONS, |batch| {
+                batch.attr(HTB_INIT, &global);
+            });
+    }
+    class(&mut batch, interface, (LINK, QDISC), Parameters::link(link));
+    class(&mut batch, interface, (HOST, LINK), Parameters::host(link));
+    socket.execute(&mut batch)?;
+    if there { Ok(()) } else { fair_queue(socket, interface, HOST) }
+}
+
+/// Makes or changes a guest's class.
+pub fn set(socket: &Socket, id: u32, shaping: &Shaping) -> Result<(), Error> {
+    let mut batch = Batch::default();
+    class(&mut batch, shaping.uplink, (id, LINK), Parameters::guest(shaping));
+    socket.execute(&mut batch)?;
+    fair_queue(socket, shaping.uplink, id)
+}
+
+/// Makes or changes a class.
+fn class(batch: &mut Batch, interface: u32, (id, parent): (u32, u32), parameters: Parameters) {
+    let Parameters { rate, ceil, quantum } = parameters;
+    let (rate, ceil) = (rate / 8, ceil / 8);
+    // `struct tc_htb_opt`: two `tc_ratespec`, then times and bytes.
+    let options = [
+        &rate_spec(rate)[..],
+        &rate_spec(ceil),
+        &ticks(burst(rate), rate).to_ne_bytes(),
+        &ticks(burst(rate), ceil).to_ne_bytes(),
+        &quantum.to_ne_bytes(),
+        &[0; 8],
+    ]
+    .concat();
+    batch
+        .message(Request::SetClass, RTM_NEWTCLASS, CREATE, &header(interface, id, parent))
+        .text(TCA_KIND, "htb")
+        .nest(TCA_OPTIONS, |batch| {
+            batch
+                .attr(HTB_PARMS, &options)
+                .attr(HTB_RATE64, &rate.to_ne_bytes())
+                .attr(HTB_CEIL64, &ceil.to_ne_bytes());
+        });
+}
+
+/// A queue for each connection in a class, so that those of a guest wait little for each other. A
+/// kernel without fq_codel leaves the class its own, which is first in, first out.
+fn fair_queue(socket: &Socket, interface: u32, class: u32) -> Result<(), Error> {
+    let mut batch = Batch::default();
+    batch
+        .message(Request::MakeQdisc, RTM_NEWQDISC, CREATE, &header(interface, 0, class))
+        .text(TCA_KIND, "fq_codel");
+    match socket.execute(&mut batch) {
+        Err(Refused { errno: Errno::NOENT, .. }) => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+/// `struct tc_ratespec` of a rate in bytes in a second, for frames of Ethernet: the kernel then
+/// needs no table.
+pub fn rate_spec(rate: u64) -> [u8; 12] {
+    const ETHERNET: u8 = 1;
+    let mut spec = [0; 12];
+    spec[1] = ETHERNET;
+    spec[8..].copy_from_slice(&u32::try_from(rate).unwrap_or(u32::MAX).to_ne_bytes());
+    spec
+}
+
+/// What may be sent at once after a silence, in bytes: what the rate allows in a millisecond, or a
+/// packet of the longest Ethernet frames.
+fn burst(rate: u64) -> u64 {
+    (rate / 1000).max(9216)
+}
+
+/// How long it takes to send so many bytes at a rate in bytes in a second, in the kernel's ticks of
+/// 64 nanoseconds.
+pub fn ticks(bytes: u64, rate: u64) -> u32 {
+    u32::try_from(bytes * 1_000_000_000 / rate / 64).unwrap_or(u32::MAX)
+}
+
+/// Removes a class, if it is there.
+pub fn remove(socket: &Socket, interface: u32, class: u32) -> Result<(), Error> {
+    let mut batch = Batch::default();
+    batch.message(Request::RemoveClass, RTM_DELTCLASS, 0, &header(interface, class, 0));
+    gone(socket.execute(&mut batch))
+}
+
+/// Removes the qdisc, if it is there; the kernel gives the interface its default one.
+pub fn destroy(socket: &Socket, interface: u32) -> Result<(), Error> {
+    let mut batch = Batch::default();
+    let header = header(interface, QDISC, TC_H_ROOT);
+    batch.message(Request::RemoveQdisc, RTM_DELQDISC, 0, &header);
+    gone(socket.execute(&mut batch))
+}
+
+/// What was done, if that was not to remove something that is not there.
+pub fn gone(done: Result<(), Refused>) -> Result<(), Error> {
+    match done {
+        Err(Refused { errno: Errno::NOENT | Errno::NODEV, .. }) => Ok(()),
+        done => Ok(done?),
+    }
+}

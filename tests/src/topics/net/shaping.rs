@@ -1,0 +1,194 @@
+//! How fast guests send through the uplink, measured there while all of them have more to send than
+//! they may: what is compared are the bytes of the same time, so that a busy machine changes nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::topology::{TestNetns, Topology};
+use crate::command::{Outcome, Running};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(what_is_reserved_shared_and_capped).bases(&["busybox"]),
+    test!(a_refused_rate_changes_nothing).bases(&["busybox"]),
+];
+
+/// Class of the host and of guests without a rate.
+const HOST: u32 = 2;
+
+/// A host with an uplink of 40 Mbit/s.
+struct Host<'a> {
+    topology: Topology,
+    sandbox: &'a Sandbox,
+}
+
+impl<'a> Host<'a> {
+    fn new(sandbox: &'a Sandbox) -> Self {
+        let topology = Topology::new();
+        topology.host.sh("ip addr add 192.0.2.10/32 dev up0");
+        fs::write(sandbox.root().join("uplink.toml"), "rate = \"40M\"\n").unwrap();
+        Self { topology, sandbox }
+    }
+
+    fn holm(&self, args: &[&str]) -> Outcome {
+        self.topology.host.with(|| self.sandbox.holm(args))
+    }
+
+    fn launch(&self, name: &str, settings: &[&str]) -> Outcome {
+        let mount = format!("mounts+={}:/probe:ro", self.sandbox.probe_directory().display());
+        let mut args = vec!["launch", name, "--base", "busybox", "--set", &mount];
+        for setting in settings {
+            args.extend(["--set", setting]);
+        }
+        self.holm(&[&args[..], &["--", "sleep", "1000"]].concat())
+    }
+
+    /// A guest sends as much as it can until the result is dropped.
+    fn flood(&self, name: &str) -> Running {
+        let mut command = self.sandbox.command();
+        command.args(["exec", name, "--", "/probe/holm-probe", "flood", "192.0.2.1:9"]);
+        self.topology.host.with(|| Running::new(&mut command, b""))
+    }
+
+    /// The number of a guest's class.
+    fn class(&self, name: &str) -> u32 {
+        let ids = fs::read_dir(self.sandbox.root().join("ids")).unwrap().flatten();
+        let named = |path: &Path| fs::read_link(path).is_ok_and(|guest| guest.ends_with(name));
+        let context = ids.map(|id| id.path()).find(|path| named(path)).expect("its context id");
+        let context: u32 = context.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        self.sandbox.instance().unwrap() << 10 | context
+    }
+
+    /// The bytes that each class has sent, and how long it took at most.
+    fn sent(&self, during: Duration) -> (BTreeMap<u32, f64>, Duration) {
+        let begin = Instant::now();
+        let before = classes(&self.topology.host);
+        thread::sleep(during);
+        let after = classes(&self.topology.host);
+        let sent = after.iter().map(|(class, bytes)| (*class, bytes - before[class]));
+        (sent.collect(), begin.elapsed())
+    }
+}
+
+/// The bytes that each class of the uplink has sent so far.
+fn classes(host: &TestNetns) -> BTreeMap<u32, f64> {
+    let mut all = BTreeMap::new();
+    let text = host.sh("tc -s class show dev up0");
+    let mut class = None;
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["class", "htb", id, ..] => {
+                let (major, minor) = id.split_once(':').unwrap();
+                assert_eq!(major, "486d", "{text}");
+                class = Some(u32::from_str_radix(minor, 16).unwrap());
+            }
+            ["Sent", bytes, ..] => {
+                all.extend(class.take().map(|class| (class, bytes.parse::<f64>().unwrap())));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// Takes what all connections send.
+fn sink(outside: &TestNetns) {
+    let listener = outside.with(|| TcpListener::bind("192.0.2.1:9").unwrap());
+    // It ends with the test process.
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || while stream.read(&mut [0; 65536]).is_ok_and(|read| read > 0) {});
+        }
+    });
+}
+
+#[track_caller]
+fn about(ratio: f64, expected: f64, what: &str) {
+    assert!((ratio / expected - 1.0).abs() < 0.2, "{what}: {ratio:.3} instead of {expected}");
+}
+
+fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
+    const DURING: Duration = Duration::from_secs(2);
+    let host = Host::new(sandbox);
+    sink(&host.topology.outside);
+    let native = ["net.mode=native", "net.address=192.0.2.10"];
+    host.launch("native", &[&native[..], &["net.share=100"]].concat()).ok();
+    host.launch("private", &["net.share=300"]).ok();
+    host.launch("reserved", &["net.reserve=20M"]).ok();
+    host.launch("plain", &[]).ok();
+    let of = |name| host.class(name);
+    let (native, private, reserved) = (of("native"), of("private"), of("reserved"));
+    let mut floods: Vec<_> = ["native", "private", "reserved"].map(|name| host.flood(name)).into();
+    thread::sleep(Duration::from_secs(1));
+    let (sent, _) = host.sent(DURING);
+    let all = sent[&native] + sent[&private] + sent[&reserved];
+    about(sent[&private] / sent[&native], 3.0, "shares");
+    about(sent[&reserved] / all, 0.5, "what is reserved");
+    assert_eq!(host.topology.host.sh("tc qdisc show dev up0 root | grep -c htb").trim(), "1");
+
+    // At once, and with what it leaves to others.
+    host.holm(&["set", "private", "net.cap=4M"]).ok();
+    let (sent, took) = host.sent(DURING);
+    let most = 4e6 / 8.0 * took.as_secs_f64() * 1.1 + 30_000.0;
+    assert!(sent[&private] < most, "{} of at most {most} bytes", sent[&private]);
+    assert!(sent[&native] > sent[&private], "{sent:?}");
+
+    // Without a class it is as the host.
+    let changed = host.holm(&["unset", "private", "net.cap", "net.share"]);
+    changed.ok();
+    floods.push(host.flood("plain"));
+    let (sent, _) = host.sent(DURING);
+    assert!(!sent.contains_key(&private) && sent[&HOST] > 0.0, "{sent:?}");
+
+    for name in ["native", "private", "reserved", "plain"] {
+        host.holm(&["rm", "-f", name]).ok();
+    }
+    for flood in floods {
+        flood.finish(sandbox.limit());
+    }
+    let left = host.topology.host.sh("tc qdisc show dev up0 root");
+    assert!(!left.contains("htb"), "{left}");
+}
+
+fn a_refused_rate_changes_nothing(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    let qdisc = || host.topology.host.sh("tc qdisc show dev up0; tc class show dev up0");
+    let untouched = qdisc();
+    host.launch("greedy", &["net.reserve=39M"]).refused(&["which leaves 38M"]);
+    assert_eq!(qdisc(), untouched);
+
+    host.launch("one", &["net.reserve=20M"]).ok();
+    host.launch("two", &["net.reserve=20M"]).refused(&["20M for other guests, which leaves 18M"]);
+    host.launch("two", &["net.reserve=18M"]).ok();
+    let before = qdisc();
+    host.holm(&["set", "two", "net.reserve=19M"]).refused(&["which leaves 18M"]);
+    assert_eq!(qdisc(), before);
+    for name in ["one", "two"] {
+        host.holm(&["rm", "-f", name]).ok();
+    }
+    assert_eq!(qdisc(), untouched);
+
+    // Another program's qdisc is left alone.
+    host.topology.host.sh("tc qdisc add dev up0 root handle 1: prio");
+    let theirs = qdisc();
+    host.launch("late", &["net.cap=1M"]).refused(&["up0 has a root qdisc (prio)"]);
+    assert_eq!(qdisc(), theirs);
+
+    // Nothing says what the link has.
+    for (text, why) in [
+        ("", "the rate of up0 is not known"),
+        ("rate = \"fast\"", "rate: \"fast\" is not a rate"),
+        ("interface = \"up9\"\nrate = \"1M\"", "this host has no interface up9"),
+        ("rates = \"1M\"", "unknown field `rates`"),
+    ] {
+        fs::write(sandbox.root().join("uplink.toml"), text).unwrap();
+        host.launch("late", &["net.cap=1M"]).refused(&[why]);
+    }
+}
