@@ -22,7 +22,7 @@ pub const TESTS: &[Test] = &[
 /// Class of the host and of guests without a rate.
 const HOST: u32 = 2;
 
-/// A host with an uplink of 40 Mbit/s.
+/// A host with an uplink of 100 Mbit/s.
 struct Host<'a> {
     topology: Topology,
     sandbox: &'a Sandbox,
@@ -32,7 +32,7 @@ impl<'a> Host<'a> {
     fn new(sandbox: &'a Sandbox) -> Self {
         let topology = Topology::new();
         topology.host.sh("ip addr add 192.0.2.10/32 dev up0");
-        fs::write(sandbox.root().join("uplink.toml"), "rate = \"40M\"\n").unwrap();
+        fs::write(sandbox.root().join("uplink.toml"), "rate = \"100M\"\n").unwrap();
         Self { topology, sandbox }
     }
 
@@ -121,7 +121,7 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     let native = ["net.mode=native", "net.address=192.0.2.10"];
     host.launch("native", &[&native[..], &["net.share=100"]].concat()).ok();
     host.launch("private", &["net.share=300"]).ok();
-    host.launch("reserved", &["net.reserve=20M"]).ok();
+    host.launch("reserved", &["net.reserve=50M"]).ok();
     host.launch("plain", &[]).ok();
     let of = |name| host.class(name);
     let (native, private, reserved) = (of("native"), of("private"), of("reserved"));
@@ -161,14 +161,14 @@ fn a_refused_rate_changes_nothing(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
     let qdisc = || host.topology.host.sh("tc qdisc show dev up0; tc class show dev up0");
     let untouched = qdisc();
-    host.launch("greedy", &["net.reserve=39M"]).refused(&["which leaves 38M"]);
+    host.launch("greedy", &["net.reserve=96M"]).refused(&["which leaves 95M"]);
     assert_eq!(qdisc(), untouched);
 
     host.launch("one", &["net.reserve=20M"]).ok();
-    host.launch("two", &["net.reserve=20M"]).refused(&["20M for other guests, which leaves 18M"]);
-    host.launch("two", &["net.reserve=18M"]).ok();
+    host.launch("two", &["net.reserve=76M"]).refused(&["20M for other guests, which leaves 75M"]);
+    host.launch("two", &["net.reserve=75M"]).ok();
     let before = qdisc();
-    host.holm(&["set", "two", "net.reserve=19M"]).refused(&["which leaves 18M"]);
+    host.holm(&["set", "two", "net.reserve=76M"]).refused(&["which leaves 75M"]);
     assert_eq!(qdisc(), before);
     for name in ["one", "two"] {
         host.holm(&["rm", "-f", name]).ok();
@@ -176,9 +176,9 @@ fn a_refused_rate_changes_nothing(sandbox: &mut Sandbox) {
     assert_eq!(qdisc(), untouched);
 
     // Another program's qdisc is left alone.
-    host.topology.host.sh("tc qdisc add dev up0 root handle 1: prio");
+    host.topology.host.sh("tc qdisc add dev up0 root handle 1: pfifo");
     let theirs = qdisc();
-    host.launch("late", &["net.cap=1M"]).refused(&["up0 has a root qdisc (prio)"]);
+    host.launch("late", &["net.cap=1M"]).refused(&["up0 has a root qdisc (pfifo)"]);
     assert_eq!(qdisc(), theirs);
 
     // Nothing says what the link has.

@@ -12,4 +12,4 @@ mod write;
 pub use read::Messages;
 pub use read::{Attributes, find, number, text};
 pub use socket::{Refused, Socket};
-pub use write::{Batch, CREATE, DUMP, EXCL, REPLACE};
+pub use write::{Batch, CREATE, DUMP, ECHO, EXCL, REPLACE};

@@ -4,6 +4,7 @@ use crate::net::request::Request;
 
 pub const REQUEST: u16 = 0x001;
 pub const ACK: u16 = 0x004;
+pub const ECHO: u16 = 0x008;
 pub const DUMP: u16 = 0x300;
 pub const REPLACE: u16 = 0x100;
 pub const EXCL: u16 = 0x200;

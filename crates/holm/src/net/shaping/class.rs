@@ -9,6 +9,8 @@ pub const LINK: u32 = QDISC | 1;
 /// The class of what is no guest's.
 pub const HOST: u32 = QDISC | 2;
 
+/// The share of a guest that has only `net.cap`, and of the host.
+pub const SHARE_DEFAULT: u32 = 100;
 /// Nobody is kept from sending at all, and a class needs a rate: bits in a second.
 const RATE_MIN: u64 = 8000;
 /// The ceiling of a guest without a cap, above all links: it sends what the link has.
@@ -47,12 +49,12 @@ pub struct Parameters {
 impl Parameters {
     /// Those of the link.
     pub fn link(rate: u64) -> Self {
-        Self { rate, ceil: rate, quantum: quantum(rate, 100) }
+        Self { rate, ceil: rate, quantum: quantum(SHARE_DEFAULT) }
     }
 
     /// Those of the host's class.
     pub fn host(link: u64) -> Self {
-        Self { rate: of_host(link), ceil: NO_CAP, quantum: quantum(link, 100) }
+        Self { rate: of_host(link), ceil: NO_CAP, quantum: quantum(SHARE_DEFAULT) }
     }
 
     /// Those of a guest's class.
@@ -63,7 +65,7 @@ impl Parameters {
             // A reservation without a share is capped.
             None => rate,
         };
-        Self { rate, ceil, quantum: quantum(shaping.uplink_rate, shaping.share.unwrap_or(1)) }
+        Self { rate, ceil, quantum: quantum(shaping.share.unwrap_or(1)) }
     }
 
     /// The reservation in a class's rate.
@@ -73,14 +75,10 @@ impl Parameters {
 }
 
 /// How much a class sends in its turn, in bytes. A packet counts as long as the network card gets
-/// it, up to 64 KiB on fast links, and turns that are shorter come out equal. On slow links, where
-/// TCP makes shorter ones (it aims at a millisecond), they need not take that long.
-fn quantum(link: u64, share: u32) -> u32 {
-    const SHORTEST: u64 = 12_000;
-    const LONGEST: u64 = 200_000;
-    // What the link sends in two milliseconds.
-    let at_100 = (link / 8 / 500).clamp(SHORTEST, LONGEST);
-    u32::try_from((at_100 * u64::from(share) / 100).max(1514)).unwrap_or(u32::MAX)
+/// it, and TCP makes them 64 KiB long where the round-trip time is short, on slow links too
+/// (`tcp_tso_rtt_log`); shares come out equal if turns are shorter than that.
+fn quantum(share: u32) -> u32 {
+    share * 2000
 }
 
 #[cfg(test)]
@@ -112,13 +110,5 @@ mod tests {
         assert_eq!(of(Some(5_000_000), Some(50), None), (5_000_000, NO_CAP), "work-conserving");
         assert_eq!(of(None, Some(50), None), (RATE_MIN, NO_CAP), "fair best effort");
         assert_eq!(of(Some(5_000_000), Some(50), Some(9_000_000)), (5_000_000, 9_000_000));
-    }
-
-    #[test]
-    fn quanta_are_as_shares() {
-        assert_eq!(quantum(10_000_000, 300), 3 * quantum(10_000_000, 100));
-        assert_eq!(quantum(1_000_000_000, 100), 200_000);
-        assert_eq!(quantum(1_000_000_000, 1000), 2_000_000);
-        assert_eq!(quantum(1_000_000, 1), 1514);
     }
 }

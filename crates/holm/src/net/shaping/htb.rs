@@ -4,7 +4,7 @@ use rustix::io::Errno;
 
 use super::class::{HOST, LINK, Parameters, QDISC, instance_of};
 use crate::net::error::Error;
-use crate::net::netlink::{Batch, CREATE, DUMP, EXCL, Refused, Socket, find, number, text};
+use crate::net::netlink::{Batch, CREATE, DUMP, ECHO, EXCL, Refused, Socket, find, number, text};
 use crate::net::request::Request;
 use crate::net::uapi::{
     RTM_DELQDISC, RTM_DELTCLASS, RTM_GETQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS,
@@ -53,8 +53,9 @@ fn names(payload: &[u8]) -> Option<(u32, u32)> {
 /// The root qdisc of an interface.
 pub fn root(socket: &Socket, interface: u32) -> Result<Root, Error> {
     let mut batch = Batch::default();
-    batch.message(Request::FindQdisc, RTM_GETQDISC, 0, &header(interface, 0, TC_H_ROOT));
-    // Of the qdiscs that each interface has by itself the kernel says nothing.
+    // The kernel tells of one qdisc only who asks for an echo, and of those that interfaces have by
+    // themselves nothing.
+    batch.message(Request::FindQdisc, RTM_GETQDISC, ECHO, &header(interface, 0, TC_H_ROOT));
     batch.acknowledge();
     let mut root = Root::Default;
     let asked = socket.query(&batch, |_, payload| {

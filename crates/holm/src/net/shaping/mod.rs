@@ -29,9 +29,6 @@ use crate::config::{Net, NetMode};
 use crate::record::{Network, Shaping};
 use htb::Root;
 
-/// The share of a guest that has only `net.cap`, and of the host.
-const SHARE_DEFAULT: u32 = 100;
-
 /// Plans how fast a guest sends; `None` without any setting for it.
 pub fn plan(instance: u8, net: &Net) -> Result<Option<Shaping>, Error> {
     let is_set = net.reserve.is_some() || net.share.is_some() || net.cap.is_some();
@@ -40,7 +37,7 @@ pub fn plan(instance: u8, net: &Net) -> Result<Option<Shaping>, Error> {
     }
     let uplink = uplink::find(&ports::root_link(instance))?;
     let share = match net.reserve {
-        None => Some(net.share.unwrap_or(SHARE_DEFAULT)),
+        None => Some(net.share.unwrap_or(class::SHARE_DEFAULT)),
         Some(_) => net.share,
     };
     Ok(Some(Shaping {

@@ -1,8 +1,10 @@
 //! What a private guest receives: a token bucket on the host's end of its veth pair.
 
+use rustix::io::Errno;
+
 use super::htb::{gone, header, rate_spec, ticks};
 use crate::net::error::Error;
-use crate::net::netlink::{Batch, CREATE, REPLACE, Socket};
+use crate::net::netlink::{Batch, CREATE, REPLACE, Refused, Socket};
 use crate::net::request::Request;
 use crate::net::uapi::{RTM_DELQDISC, RTM_NEWQDISC, TC_H_ROOT, TCA_KIND, TCA_OPTIONS};
 
@@ -18,7 +20,11 @@ pub fn receive_at_most(interface: u32, cap: Option<u64>) -> Result<(), Error> {
     let header = header(interface, HANDLE, TC_H_ROOT);
     let Some(cap) = cap else {
         batch.message(Request::RemoveQdisc, RTM_DELQDISC, 0, &header);
-        return gone(socket.execute(&mut batch));
+        return match socket.execute(&mut batch) {
+            // The root qdisc is another: there was no bound.
+            Err(Refused { errno: Errno::INVAL, .. }) => Ok(()),
+            done => gone(done),
+        };
     };
     let rate = cap / 8;
     let (burst, limit) = lengths(rate);
