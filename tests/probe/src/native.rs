@@ -270,5 +270,6 @@ fn send_as(own: &str, other: &str, outside: &str, ping: bool) -> io::Result<()> 
 pub fn flood(to: &str) {
     let end = Instant::now() + Duration::from_secs(30);
     let mut stream = TcpStream::connect(to).expect("a server");
-    while Instant::now() < end && stream.write_all(&[0; 65536]).is_ok() {}
+    let bytes = vec![0; 65536];
+    while Instant::now() < end && stream.write_all(&bytes).is_ok() {}
 }

@@ -57,11 +57,11 @@ fn change(guest: &LockedGuest<'_>, running: &mut RunningGuest, after: Network) -
     both.shaping = after.shaping.clone().or(before.shaping.clone());
     running.record.network = both;
     running.write_record(guest.name())?;
-    step::done("readdress-recorded");
+    step::done("network-recorded");
     let root = running.record.ids.base;
     let before = Network { shaping: before.shaping, ..running.record.network.clone() };
     net::change(&before, &after, running.cgroup.dir_fd(), root)?;
-    step::done("readdressed");
+    step::done("network-changed");
     running.record.network = after;
     running.write_record(guest.name())
 }

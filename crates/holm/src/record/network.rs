@@ -51,8 +51,8 @@ pub struct Network {
     pub shaping: Option<Shaping>,
 }
 
-/// How fast a guest sends through the uplink (`VServer`'s network QoS, OLS 2007, 2.2.5). Rates are
-/// bits in a second.
+/// How fast a guest sends through the uplink (`VServer`'s network `QoS`, OLS 2007, 2.2.5), in bits
+/// in a second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shaping {
     /// The index of the uplink.

@@ -18,7 +18,7 @@ use Said::{Here, In, Unit};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 108] = [
+const MESSAGES: [(&str, Said); 111] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -229,6 +229,9 @@ const MESSAGES: [(&str, Said); 108] = [
         "the BPF programs of native guests are those of",
         In("net::native::changes::programs_of_another_build_are_replaced"),
     ),
+    ("the uplink, in PATH", In("net::shaping::a_refused_rate_changes_nothing")),
+    ("INTERFACE has a root qdisc", In("net::shaping::a_refused_rate_changes_nothing")),
+    ("net.reserve: ", In("net::shaping::a_refused_rate_changes_nothing")),
     (
         "cannot load the program NAME",
         Here(

@@ -1,10 +1,10 @@
 //! How fast guests send through the uplink, measured there while all of them have more to send than
-//! they may: what is compared are the bytes of the same time, so that a busy machine changes nothing.
+//! they may: what is compared are bytes of the same time, so that a busy machine changes nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,13 +16,14 @@ use crate::test::{Test, test};
 
 pub const TESTS: &[Test] = &[
     test!(what_is_reserved_shared_and_capped).bases(&["busybox"]),
+    test!(what_a_private_guest_receives_is_capped).bases(&["busybox"]),
     test!(a_refused_rate_changes_nothing).bases(&["busybox"]),
 ];
 
 /// Class of the host and of guests without a rate.
 const HOST: u32 = 2;
 
-/// A host with an uplink of 100 Mbit/s.
+/// A host with an uplink of 32 Mbit/s, which an emulated machine can fill too.
 struct Host<'a> {
     topology: Topology,
     sandbox: &'a Sandbox,
@@ -32,7 +33,7 @@ impl<'a> Host<'a> {
     fn new(sandbox: &'a Sandbox) -> Self {
         let topology = Topology::new();
         topology.host.sh("ip addr add 192.0.2.10/32 dev up0");
-        fs::write(sandbox.root().join("uplink.toml"), "rate = \"100M\"\n").unwrap();
+        fs::write(sandbox.root().join("uplink.toml"), "rate = \"32M\"\n").unwrap();
         Self { topology, sandbox }
     }
 
@@ -104,7 +105,10 @@ fn sink(outside: &TestNetns) {
     // It ends with the test process.
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            thread::spawn(move || while stream.read(&mut [0; 65536]).is_ok_and(|read| read > 0) {});
+            thread::spawn(move || {
+                let mut bytes = vec![0; 65536];
+                while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}
+            });
         }
     });
 }
@@ -115,13 +119,13 @@ fn about(ratio: f64, expected: f64, what: &str) {
 }
 
 fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
-    const DURING: Duration = Duration::from_secs(2);
+    const DURING: Duration = Duration::from_secs(3);
     let host = Host::new(sandbox);
     sink(&host.topology.outside);
     let native = ["net.mode=native", "net.address=192.0.2.10"];
-    host.launch("native", &[&native[..], &["net.share=100"]].concat()).ok();
-    host.launch("private", &["net.share=300"]).ok();
-    host.launch("reserved", &["net.reserve=50M"]).ok();
+    host.launch("native", &[&native[..], &["net.share=40"]].concat()).ok();
+    host.launch("private", &["net.share=120"]).ok();
+    host.launch("reserved", &["net.reserve=16M"]).ok();
     host.launch("plain", &[]).ok();
     let of = |name| host.class(name);
     let (native, private, reserved) = (of("native"), of("private"), of("reserved"));
@@ -139,6 +143,14 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     let most = 4e6 / 8.0 * took.as_secs_f64() * 1.1 + 30_000.0;
     assert!(sent[&private] < most, "{} of at most {most} bytes", sent[&private]);
     assert!(sent[&native] > sent[&private], "{sent:?}");
+    let most = 16e6 / 8.0 * took.as_secs_f64() * 1.1 + 30_000.0;
+    assert!(sent[&reserved] < most, "a reservation alone is a cap: {sent:?}");
+
+    // A flushed ruleset marks no packets, until Holm looks at it.
+    host.topology.host.sh("nft flush ruleset");
+    host.holm(&["ls"]).ok();
+    let map = format!("nft list map inet holm-{} classes", sandbox.instance().unwrap());
+    assert!(host.topology.host.sh(&map).contains(" : 486d:"));
 
     // Without a class it is as the host.
     let changed = host.holm(&["unset", "private", "net.cap", "net.share"]);
@@ -157,18 +169,51 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     assert!(!left.contains("htb"), "{left}");
 }
 
+fn what_a_private_guest_receives_is_capped(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    host.launch("slow", &["net.cap=8M"]).ok();
+    let serve = ["exec", "slow", "--", "sh", "-c", "echo ready; exec nc -l -p 9 >/dev/null"];
+    let mut command = sandbox.command();
+    let served = host.topology.host.with(|| Running::new(command.args(serve), b""));
+    let found = host.holm(&["status", "slow", "--json"]).ok().json();
+    let to = format!("{}:9", found["addresses"][0].as_str().unwrap());
+    let interface = found["network"]["host_interface"].as_str().unwrap().to_owned();
+    let received = || {
+        let text = host.topology.host.sh(&format!("tc -s qdisc show dev {interface}"));
+        let bytes = text.split("Sent ").nth(1).unwrap().split(' ').next().unwrap();
+        bytes.parse::<f64>().unwrap()
+    };
+    let connect = || host.topology.host.with(|| TcpStream::connect(&to)).ok();
+    let mut stream = sandbox.wait_for("its server", connect);
+    let bytes = vec![0; 65536];
+    let flood = thread::spawn(move || while stream.write_all(&bytes).is_ok() {});
+    thread::sleep(Duration::from_millis(500));
+    let (begin, before) = (Instant::now(), received());
+    thread::sleep(Duration::from_secs(1));
+    let bytes = received() - before;
+    let most = 8e6 / 8.0 * begin.elapsed().as_secs_f64() * 1.1 + 30_000.0;
+    assert!(bytes > 0.0 && bytes < most, "{bytes} of at most {most}");
+    host.holm(&["unset", "slow", "net.cap"]).ok();
+    assert!(!host.topology.host.sh(&format!("tc qdisc show dev {interface}")).contains("tbf"));
+    host.holm(&["rm", "-f", "slow"]).ok();
+    served.finish(sandbox.limit());
+    flood.join().unwrap();
+}
+
 fn a_refused_rate_changes_nothing(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
     let qdisc = || host.topology.host.sh("tc qdisc show dev up0; tc class show dev up0");
     let untouched = qdisc();
-    host.launch("greedy", &["net.reserve=96M"]).refused(&["which leaves 95M"]);
+    host.launch("greedy", &["net.reserve=31M"])
+        .refused(&["1600K are reserved for the host", "leaves 30400K"]);
     assert_eq!(qdisc(), untouched);
 
     host.launch("one", &["net.reserve=20M"]).ok();
-    host.launch("two", &["net.reserve=76M"]).refused(&["20M for other guests, which leaves 75M"]);
-    host.launch("two", &["net.reserve=75M"]).ok();
+    host.launch("two", &["net.reserve=11M"])
+        .refused(&["20M for other guests, which leaves 10400K"]);
+    host.launch("two", &["net.reserve=10M"]).ok();
     let before = qdisc();
-    host.holm(&["set", "two", "net.reserve=76M"]).refused(&["which leaves 75M"]);
+    host.holm(&["set", "two", "net.reserve=11M"]).refused(&["which leaves 10400K"]);
     assert_eq!(qdisc(), before);
     for name in ["one", "two"] {
         host.holm(&["rm", "-f", name]).ok();

@@ -7,6 +7,7 @@ use crate::options::Lane;
 use crate::sandbox::Sandbox;
 use crate::source::system;
 use crate::test::{Test, test};
+use crate::topics::net::topology::Topology;
 
 /// In the machines those of these that are most unlike each other are enough.
 const VM: (&[Lane], &str) = (&[Lane::Vm], "each fault takes many seconds there");
@@ -56,6 +57,9 @@ pub const TESTS: &[Test] = &[
     test!(run_keep).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(set_running).bases(&["busybox"]),
     test!(set_stopped).bases(&["busybox"]),
+    test!(shaped_kill).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(shaped_set).bases(&["busybox"]),
+    test!(shaped_start).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(start).bases(&["busybox"]),
     test!(start_all).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(start_init).bases(&["busybox"]),
@@ -173,6 +177,30 @@ fn native_start_launcher(sandbox: &mut Sandbox) {
     let settings = &native("net.address=198.18.7.7");
     let launcher = Verb::new(&["start", "box"], Guest::Stopped).of(Traced::Launcher);
     walk(sandbox, &Verb { settings, ..launcher });
+}
+
+/// Walks over a verb of a guest with a rate, on a host of its own.
+fn walk_shaped(sandbox: &mut Sandbox, verb: &Verb<'_>) {
+    let topology = Topology::new();
+    std::fs::write(sandbox.root().join("uplink.toml"), "rate = \"10M\"\n").unwrap();
+    topology.host.with(|| walk(sandbox, verb));
+    let left = topology.host.sh("tc qdisc show dev up0");
+    assert!(!left.contains("htb"), "{left}");
+}
+
+fn shaped_kill(sandbox: &mut Sandbox) {
+    let settings = &["--set", "net.reserve=2M"];
+    walk_shaped(sandbox, &Verb { settings, ..Verb::new(&["kill", "box"], Guest::Running) });
+}
+
+fn shaped_set(sandbox: &mut Sandbox) {
+    let set = ["set", "box", "net.cap=2M"];
+    walk_shaped(sandbox, &Verb::new(&set, Guest::Running));
+}
+
+fn shaped_start(sandbox: &mut Sandbox) {
+    let settings = &["--set", "net.reserve=2M", "--set", "net.cap=3M"];
+    walk_shaped(sandbox, &Verb { settings, ..Verb::new(&["start", "box"], Guest::Stopped) });
 }
 
 fn published_kill(sandbox: &mut Sandbox) {

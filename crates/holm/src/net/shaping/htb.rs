@@ -170,7 +170,7 @@ fn class(batch: &mut Batch, interface: u32, (id, parent): (u32, u32), parameters
 }
 
 /// A queue for each connection in a class, so that those of a guest wait little for each other. A
-/// kernel without fq_codel leaves the class its own, which is first in, first out.
+/// kernel without `fq_codel` leaves the class its own, which is first in, first out.
 fn fair_queue(socket: &Socket, interface: u32, class: u32) -> Result<(), Error> {
     let mut batch = Batch::default();
     batch

@@ -1,4 +1,4 @@
-//! How fast guests send through the uplink (`VServer`'s network QoS, OLS 2007, 2.2.5), by the
+//! How fast guests send through the uplink (`VServer`'s network `QoS`, OLS 2007, 2.2.5), by the
 //! kernel's hierarchical token bucket, HTB.
 //!
 //! ```text

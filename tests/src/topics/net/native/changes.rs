@@ -135,7 +135,7 @@ fn a_killed_change_of_addresses_is_repaired(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
     let before = shown(&host);
     host.launch("one", "192.0.2.10", &["sleep", "100000"]).ok();
-    for step in ["readdress-recorded", "native-addresses", "native-given", "readdressed"] {
+    for step in ["network-recorded", "native-addresses", "native-given", "network-changed"] {
         let set = ["set", "one", "net.interface=up0", "net.address=192.0.2.10,192.0.2.60"];
         host.kill_at(step, &set);
         // The next change makes it what it is to be, and so does the guest's end.
