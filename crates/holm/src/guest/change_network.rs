@@ -59,7 +59,6 @@ fn change(guest: &LockedGuest<'_>, running: &mut RunningGuest, after: Network) -
     running.write_record(guest.name())?;
     step::done("network-recorded");
     let root = running.record.ids.base;
-    let before = Network { shaping: before.shaping, ..running.record.network.clone() };
     net::change(&before, &after, running.cgroup.dir_fd(), root)?;
     step::done("network-changed");
     running.record.network = after;

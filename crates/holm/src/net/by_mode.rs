@@ -124,10 +124,11 @@ pub fn change(
     cgroup: BorrowedFd<'_>,
     root: u32,
 ) -> Result<(), Error> {
-    if before.native != after.native || before.added != after.added {
+    // What looks the same may have been recorded by a change that was killed.
+    if after.mode == NetMode::Native {
         native::change(before, after, cgroup, root)?;
     }
-    if before.shaping == after.shaping {
+    if before.shaping.is_none() && after.shaping.is_none() {
         return Ok(());
     }
     shaping::add(after)?;

@@ -1,4 +1,5 @@
-//! Constants of the kernel for interfaces, addresses, routes and qdiscs (`rtnetlink.h`, `if_link.h`).
+//! The kernel's constants for interfaces, addresses, routes and qdiscs (`rtnetlink.h`,
+//! `if_link.h`).
 
 pub const RTM_NEWLINK: u16 = 16;
 pub const RTM_DELLINK: u16 = 17;
