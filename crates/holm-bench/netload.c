@@ -75,7 +75,12 @@ static void serve(void)
 			int fd = accept4(fds[i], NULL, NULL, SOCK_CLOEXEC);
 			if (fd < 0)
 				fail("accept");
-			answer(SINK + i, fd);
+			/* Of these there may be several at a time. */
+			pid_t child = i ? 0 : fork();
+			if (!child)
+				answer(SINK + i, fd);
+			if (!child && !i)
+				exit(0);
 			close(fd);
 		}
 	}

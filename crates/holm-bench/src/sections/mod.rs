@@ -79,7 +79,14 @@ const fn roots(name: &'static str, title: &'static str, run: Run) -> Section {
 const NETWORKS: Section =
     Section { report: &NETWORK, name: "network", title: "Loads by one client", run: network::run };
 
-pub static ALL: [Section; 18] = [
+const RATES: Section = Section {
+    report: &NETWORK,
+    name: "rates",
+    title: "Reservations and shares of an uplink",
+    run: network::rates::run,
+};
+
+pub static ALL: [Section; 19] = [
     start("start", "Start of a minimal guest", start::run),
     start("trace", "Where the time goes", trace::run),
     start("exec", "A command in a running guest", exec::run),
@@ -97,5 +104,6 @@ pub static ALL: [Section; 18] = [
     unification("import", "What an import costs", import::run),
     unification("unify-cost", "What a unification costs", unify_cost::run),
     NETWORKS,
+    RATES,
     unification("growth", "Memory and disk by the number of guests", growth::run),
 ];

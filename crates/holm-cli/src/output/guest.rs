@@ -80,6 +80,23 @@ struct Network {
     mode: &'static str,
     /// The host's end of its veth pair; null in other modes than `private`.
     host_interface: Option<String>,
+    /// How fast it sends through the uplink; null without `net.reserve`, `net.share` and `net.cap`.
+    rates: Option<Rates>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Rates {
+    /// The uplink.
+    uplink: String,
+    /// The uplink's rate, in bits in a second.
+    uplink_bits: u64,
+    /// What it can always send, in bits in a second; null if nothing is reserved.
+    reserve_bits: Option<u64>,
+    /// Its weight for what is not reserved; null if it sends no more than its reservation.
+    share: Option<u32>,
+    /// What it sends at most, in bits in a second; null without a cap.
+    cap_bits: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -197,7 +214,15 @@ pub fn addresses(record: &RunRecord) -> Vec<IpAddr> {
 fn network(record: &RunRecord) -> Network {
     let network = &record.network;
     let private = network.mode == NetMode::Private;
-    Network { mode: mode(network.mode), host_interface: private.then(|| network.host_if.clone()) }
+    let rates = network.shaping.as_ref().map(|shaping| Rates {
+        uplink: shaping.uplink_name.clone(),
+        uplink_bits: shaping.uplink_rate,
+        reserve_bits: shaping.reserve,
+        share: shaping.share,
+        cap_bits: shaping.cap,
+    });
+    let host_interface = private.then(|| network.host_if.clone());
+    Network { mode: mode(network.mode), host_interface, rates }
 }
 
 fn ports(published: &[Publish]) -> Vec<PublishedPort> {

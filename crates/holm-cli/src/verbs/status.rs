@@ -2,11 +2,11 @@
 
 use clap::Args;
 use holm::cgroup::Usage;
-use holm::config::NetMode;
+use holm::config::{NetMode, show_rate};
 use holm::guest::{self, Guest, Summary};
 use holm::monitor::{Ended, How};
 use holm::pool::Name;
-use holm::record::{LastRun, RunRecord};
+use holm::record::{LastRun, RunRecord, Shaping};
 
 use super::ls;
 use crate::context::Context;
@@ -130,6 +130,19 @@ fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {
             }
         }
     }
+    lines.extend(state.network.shaping.as_ref().map(|shaping| ("rates", rates(shaping))));
+}
+
+/// How fast a guest sends through the uplink.
+fn rates(shaping: &Shaping) -> String {
+    let Shaping { uplink_name, uplink_rate, reserve, share, cap, .. } = shaping;
+    let parts = [
+        reserve.map(|rate| format!("{} reserved", show_rate(rate))),
+        share.map(|share| format!("share {share}")),
+        cap.map(|rate| format!("at most {}", show_rate(rate))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("{} of {uplink_name}, {}", parts.join(", "), show_rate(*uplink_rate))
 }
 
 /// How a guest ended, as text.

@@ -127,6 +127,7 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     host.launch("private", &["net.share=120"]).ok();
     host.launch("reserved", &["net.reserve=16M"]).ok();
     host.launch("plain", &[]).ok();
+    host.holm(&["status", "reserved"]).ok().has("16M reserved of up0, 32M");
     let of = |name| host.class(name);
     let (native, private, reserved) = (of("native"), of("private"), of("reserved"));
     let mut floods: Vec<_> = ["native", "private", "reserved"].map(|name| host.flood(name)).into();
@@ -139,6 +140,8 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
 
     // At once, and with what it leaves to others.
     host.holm(&["set", "private", "net.cap=4M"]).ok();
+    let found = host.holm(&["status", "private", "--json"]).ok().json();
+    assert_eq!(found["network"]["rates"]["cap_bits"], 4_000_000, "{found}");
     let (sent, took) = host.sent(DURING);
     let most = 4e6 / 8.0 * took.as_secs_f64() * 1.1 + 30_000.0;
     assert!(sent[&private] < most, "{} of at most {most} bytes", sent[&private]);

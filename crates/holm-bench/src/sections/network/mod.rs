@@ -1,5 +1,6 @@
 //! What each kind of network costs, between two network namespaces with a veth pair as the wire.
 
+pub mod rates;
 mod wire;
 
 use std::fs;
@@ -60,12 +61,18 @@ struct Network<'a> {
     directory: String,
 }
 
-pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
+/// Two machines, the other one with its servers, and the directory that has the client.
+fn prepare(stage: &Stage) -> Result<(Wire, String), String> {
     let directory = stage.path("netload");
     fs::create_dir_all(&directory).map_err(|e| format!("{directory}: {e}"))?;
     let program = stage.compile("netload/netload", include_str!("../../../netload.c"))?;
     let mut wire = Wire::new()?;
     wire.serve(&program)?;
+    Ok((wire, directory))
+}
+
+pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
+    let (wire, directory) = prepare(stage)?;
     let network = Network { stage, wire, directory };
     let measured = network.start().and_then(|()| network.measure(n));
     network.stop();
