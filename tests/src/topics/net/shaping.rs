@@ -188,6 +188,8 @@ fn what_a_private_guest_receives_is_capped(sandbox: &mut Sandbox) {
     };
     let connect = || host.topology.host.with(|| TcpStream::connect(&to)).ok();
     let mut stream = sandbox.wait_for("its server", connect);
+    // Nobody answers when the guest is gone.
+    stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
     let bytes = vec![0; 65536];
     let flood = thread::spawn(move || while stream.write_all(&bytes).is_ok() {});
     thread::sleep(Duration::from_millis(500));
