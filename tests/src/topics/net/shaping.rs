@@ -17,6 +17,7 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(what_is_reserved_shared_and_capped).bases(&["busybox"]),
     test!(what_a_private_guest_receives_is_capped).bases(&["busybox"]),
+    test!(a_killed_change_is_repaired).bases(&["busybox"]),
     test!(a_refused_rate_changes_nothing).bases(&["busybox"]),
 ];
 
@@ -203,6 +204,26 @@ fn what_a_private_guest_receives_is_capped(sandbox: &mut Sandbox) {
     host.holm(&["rm", "-f", "slow"]).ok();
     served.finish(sandbox.limit());
     flood.join().unwrap();
+}
+
+fn a_killed_change_is_repaired(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    let qdisc = || host.topology.host.sh("tc qdisc show dev up0; tc class show dev up0");
+    let untouched = qdisc();
+    let set = ["set", "one", "net.cap=4M"];
+    for step in ["network-recorded", "reshape-class", "network-changed"] {
+        host.launch("one", &[]).ok();
+        host.topology.kill_at(sandbox, step, &set);
+        host.holm(&["rm", "-f", "one"]).ok();
+        assert_eq!(qdisc(), untouched, "{step}");
+    }
+    for step in ["network-recorded", "reshape-class", "network-changed"] {
+        host.launch("one", &[]).ok();
+        host.topology.kill_at(sandbox, step, &set);
+        host.holm(&set).ok();
+        assert!(qdisc().contains("ceil 4Mbit"), "{step}: {}", qdisc());
+        host.holm(&["rm", "-f", "one"]).ok();
+    }
 }
 
 fn a_refused_rate_changes_nothing(sandbox: &mut Sandbox) {

@@ -17,7 +17,11 @@ use holm::net;
 use holm::record::Network;
 use holm_init::responder::{REPLY_MAX, reply};
 use rustix::io::{Errno, read, write};
+use rustix::process::{Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::process::Stopped;
+use crate::sandbox::Sandbox;
 
 /// How long a test waits for what has to arrive.
 pub const PATIENCE: Duration = Duration::from_mins(2);
@@ -201,6 +205,15 @@ impl Topology {
         );
         host.sh("ip route add default via 192.0.2.1; ip route add default via 2001:db8::1");
         Self { host, outside }
+    }
+
+    /// Kills a command of holm on this host when it has done `step`.
+    pub fn kill_at(&self, sandbox: &Sandbox, step: &str, args: &[&str]) {
+        let mut command = sandbox.command_with_fault("HOLM_STOP_AT", step);
+        command.args(args);
+        let mut stopped = self.host.with(|| Stopped::of(sandbox, &mut command, step));
+        stopped.kill_command();
+        let _ = kill_process(stopped.at, Signal::KILL); // the same process before the fork
     }
 
     /// Plans, attaches and configures a private guest.

@@ -8,11 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::process::{Signal, kill_process};
-
 use super::topology::{PATIENCE, SILENCE, Topology};
 use crate::command::Outcome;
-use crate::process::Stopped;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -73,11 +70,7 @@ impl<'a> Host<'a> {
 
     /// Kills a command of holm when it has done `step`.
     fn kill_at(&self, step: &str, args: &[&str]) {
-        let mut command = self.sandbox.command_with_fault("HOLM_STOP_AT", step);
-        command.args(args);
-        let mut stopped = self.topology.host.with(|| Stopped::of(self.sandbox, &mut command, step));
-        stopped.kill_command();
-        let _ = kill_process(stopped.at, Signal::KILL); // the same process before the fork
+        self.topology.kill_at(self.sandbox, step, args);
     }
 
     /// Waits until a guest is seen to have ended.
