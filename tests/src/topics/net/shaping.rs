@@ -124,8 +124,8 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
     sink(&host.topology.outside);
     let native = ["net.mode=native", "net.address=192.0.2.10"];
-    host.launch("native", &[&native[..], &["net.share=40"]].concat()).ok();
-    host.launch("private", &["net.share=120"]).ok();
+    host.launch("native", &[&native[..], &["net.share=100"]].concat()).ok();
+    host.launch("private", &["net.share=300"]).ok();
     host.launch("reserved", &["net.reserve=16M"]).ok();
     host.launch("plain", &[]).ok();
     host.holm(&["status", "reserved"]).ok().has("16M reserved of up0, 32M");

@@ -15,7 +15,7 @@ use crate::stats::Summary;
 
 /// How long a round measures, and how long the connections have to fill the link before.
 const ROUND: Duration = Duration::from_secs(5);
-const WARM_UP: Duration = Duration::from_secs(3);
+const WARM_UP: Duration = Duration::from_secs(10);
 
 /// The uplinks, in Mbit/s.
 const LINKS: [u32; 3] = [10, 100, 1000];

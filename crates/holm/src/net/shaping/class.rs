@@ -74,11 +74,12 @@ impl Parameters {
     }
 }
 
-/// How much a class sends in its turn, in bytes. A packet counts as long as the network card gets
-/// it, and TCP makes them 64 KiB long where the round-trip time is short, on slow links too
-/// (`tcp_tso_rtt_log`); shares come out equal if turns are shorter than that.
+/// How much a class sends in its turn, in bytes. TCP makes packets of tens of KiB where the
+/// round-trip time is short, on slow links too (`tcp_tso_rtt_log`), and a class sends at least one:
+/// shares come out equal if turns are shorter. If they are much longer, the turns of the others
+/// last so long that a connection has too little on its way to use its own.
 fn quantum(share: u32) -> u32 {
-    share * 2000
+    share * 600
 }
 
 #[cfg(test)]
