@@ -53,6 +53,9 @@ The rows of a table took turns, in another order each round; one round was not c
 the median over pairs from the same round.\n\n",
 };
 
+pub static RATE: Report =
+    Report { title: "How exactly rates are kept", by_default: false, introduction: "" };
+
 /// A part of a report.
 pub struct Section {
     pub report: &'static Report,
@@ -80,7 +83,7 @@ const NETWORKS: Section =
     Section { report: &NETWORK, name: "network", title: "Loads by one client", run: network::run };
 
 const RATES: Section = Section {
-    report: &NETWORK,
+    report: &RATE,
     name: "rates",
     title: "Reservations and shares of an uplink",
     run: network::rates::run,
