@@ -37,9 +37,10 @@ struct Settings {
     rate: Option<String>,
 }
 
-/// The uplink of a Holm root.
-pub fn find(root: &Path) -> Result<Uplink, Error> {
-    let file = root.join(FILE);
+/// The uplink of a Holm root, to which `link` leads.
+pub fn find(link: &Path) -> Result<Uplink, Error> {
+    // For messages: people know the root by its own path.
+    let file = fs::read_link(link).unwrap_or_else(|_| link.to_owned()).join(FILE);
     let refuse = |why: String| Error::Uplink { file: file.clone(), why };
     let text = read_if_there(&file)?.unwrap_or_default();
     let settings: Settings =
