@@ -64,7 +64,7 @@ usage: holm-probe WHAT [ARG...]
   ask PROTOCOL ADDRESS:PORT
                       what such a server answers: tcp, udp, or udp from a connected socket (udp-connected) or
                       one that was never bound (udp-unbound)
-  flood ADDRESS:PORT  send by TCP as much as it takes, for 30 seconds
+  flood ADDRESS:PORT  send by TCP as much as it takes, for two minutes
   confined OWN OUTSIDE OTHER...
                       with the address OWN nothing can be done with OTHER, nor sent to OUTSIDE as OTHER
   sockets OWN SECOND OTHER
