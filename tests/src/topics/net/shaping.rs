@@ -60,6 +60,12 @@ impl<'a> Host<'a> {
         self.topology.host.with(|| Running::new(&mut command, b""))
     }
 
+    /// The uplink's qdiscs and their classes, but for the queues of single connections.
+    fn qdisc(&self) -> String {
+        let script = "tc qdisc show dev up0; tc class show dev up0 | grep -v 'class fq_codel' || :";
+        self.topology.host.sh(script)
+    }
+
     /// The number of a guest's class.
     fn class(&self, name: &str) -> u32 {
         let ids = fs::read_dir(self.sandbox.root().join("ids")).unwrap().flatten();
@@ -222,7 +228,7 @@ fn what_a_private_guest_receives_is_capped(sandbox: &mut Sandbox) {
 
 fn a_killed_change_is_repaired(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
-    let qdisc = || host.topology.host.sh("tc qdisc show dev up0; tc class show dev up0");
+    let qdisc = || host.qdisc();
     let untouched = qdisc();
     let set = ["set", "one", "net.cap=4M"];
     for step in ["network-recorded", "reshape-class", "network-changed"] {
@@ -242,7 +248,7 @@ fn a_killed_change_is_repaired(sandbox: &mut Sandbox) {
 
 fn a_refused_rate_changes_nothing(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
-    let qdisc = || host.topology.host.sh("tc qdisc show dev up0; tc class show dev up0");
+    let qdisc = || host.qdisc();
     let untouched = qdisc();
     host.launch("greedy", &["net.reserve=16M"])
         .refused(&["800K are reserved for the host", "leaves 15200K"]);
