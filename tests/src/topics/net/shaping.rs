@@ -155,7 +155,9 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     thread::sleep(Duration::from_secs(1));
     let sent = host.sent_when_full(DURING);
     let all = sent[&native] + sent[&private] + sent[&reserved];
-    about(sent[&private] / sent[&native], 3.0, "shares");
+    // How exactly, `holm-bench rates` says; equal ones would be 1.
+    let shares = sent[&private] / sent[&native];
+    assert!((1.8..6.0).contains(&shares), "shares of 3 to 1: {shares}");
     about(sent[&reserved] / all, 0.5, "what is reserved");
     assert_eq!(host.topology.host.sh("tc qdisc show dev up0 root | grep -c htb").trim(), "1");
 
