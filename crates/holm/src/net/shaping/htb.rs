@@ -28,6 +28,19 @@ pub enum Root {
     Other(String),
 }
 
+impl Root {
+    /// Reads a message about a qdisc. The handle alone does not tell: those of other interfaces may
+    /// be the same, as that of `receive` is.
+    fn parse(payload: &[u8]) -> Self {
+        let kind = payload.get(20..).and_then(|attributes| find(attributes, TCA_KIND));
+        match (names(payload), kind.and_then(text)) {
+            (Some((_, QDISC)), Some("htb")) => Self::Ours,
+            (Some((_, 0)), _) => Self::Default,
+            (_, kind) => Self::Other(kind.unwrap_or_default().to_owned()),
+        }
+    }
+}
+
 /// A guest's class.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Class {
@@ -58,14 +71,7 @@ pub fn root(socket: &Socket, interface: u32) -> Result<Root, Error> {
     batch.message(Request::FindQdisc, RTM_GETQDISC, ECHO, &header(interface, 0, TC_H_ROOT));
     batch.acknowledge();
     let mut root = Root::Default;
-    let asked = socket.query(&batch, |_, payload| {
-        let kind = payload.get(20..).and_then(|attributes| find(attributes, TCA_KIND));
-        root = match (names(payload), kind.and_then(text)) {
-            (Some((_, QDISC)), Some("htb")) => Root::Ours,
-            (Some((_, 0)), _) => Root::Default,
-            (_, kind) => Root::Other(kind.unwrap_or_default().to_owned()),
-        };
-    });
+    let asked = socket.query(&batch, |_, payload| root = Root::parse(payload));
     match asked {
         // An interface without any, and one that is gone.
         Err(Refused { errno: Errno::NOENT | Errno::NODEV, .. }) => Ok(Root::Default),
@@ -79,8 +85,9 @@ pub fn uplinks(socket: &Socket) -> Result<Vec<u32>, Error> {
     batch.message(Request::FindQdisc, RTM_GETQDISC, DUMP, &header(0, 0, 0));
     let mut all = Vec::new();
     socket.query(&batch, |_, payload| {
-        let ours = names(payload).filter(|(_, handle)| *handle == QDISC);
-        all.extend(ours.map(|(interface, _)| interface));
+        if Root::parse(payload) == Root::Ours {
+            all.extend(names(payload).map(|(interface, _)| interface));
+        }
     })?;
     Ok(all)
 }

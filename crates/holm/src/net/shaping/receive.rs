@@ -2,13 +2,12 @@
 
 use rustix::io::Errno;
 
+use super::class::QDISC;
 use super::htb::{gone, header, rate_spec, ticks};
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, CREATE, REPLACE, Refused, Socket};
 use crate::net::request::Request;
 use crate::net::uapi::{RTM_DELQDISC, RTM_NEWQDISC, TC_H_ROOT, TCA_KIND, TCA_OPTIONS};
-
-const HANDLE: u32 = 0x486d_0000;
 
 /// Bounds what goes out of an interface, in bits in a second; `None` removes the bound.
 pub fn receive_at_most(interface: u32, cap: Option<u64>) -> Result<(), Error> {
@@ -17,7 +16,7 @@ pub fn receive_at_most(interface: u32, cap: Option<u64>) -> Result<(), Error> {
     const TBF_BURST: u16 = 6;
     let socket = Socket::route()?;
     let mut batch = Batch::default();
-    let header = header(interface, HANDLE, TC_H_ROOT);
+    let header = header(interface, QDISC, TC_H_ROOT);
     let Some(cap) = cap else {
         batch.message(Request::RemoveQdisc, RTM_DELQDISC, 0, &header);
         return match socket.execute(&mut batch) {
