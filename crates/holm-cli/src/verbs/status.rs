@@ -6,7 +6,7 @@ use holm::config::{NetMode, show_rate};
 use holm::guest::{self, Guest, Summary};
 use holm::monitor::{Ended, How};
 use holm::pool::Name;
-use holm::record::{LastRun, RunRecord, Shaping};
+use holm::record::{LastRun, RunRecord, Shaping, shown_ports};
 
 use super::ls;
 use crate::context::Context;
@@ -123,8 +123,7 @@ fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {
         NetMode::Private => {
             let v6 = state.network.guest_v6.map_or(String::new(), |a| format!(" {a}"));
             lines.push(("address", format!("{}{v6}", state.network.guest_v4)));
-            let ports: Vec<String> =
-                state.network.publish.iter().map(ToString::to_string).collect();
+            let ports = shown_ports(&state.network.publish);
             if !ports.is_empty() {
                 lines.push(("ports", ports.join(", ")));
             }

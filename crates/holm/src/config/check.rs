@@ -105,6 +105,7 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
     };
     let excluded = [
         ("net.publish", !net.publish.is_empty()),
+        ("net.ports", net.ports.is_some()),
         ("net.address", !net.address.is_empty()),
         ("net.dns", !net.dns.is_empty() && net.mode == NetMode::None),
         ("net.reserve", net.reserve.is_some()),
@@ -138,10 +139,12 @@ fn check_addresses(config: &Config) -> Result<(), Conflict> {
 
 fn check_native(config: &Config) -> Result<(), Conflict> {
     let net = &config.net;
-    if !net.publish.is_empty() {
-        let message = "net.publish conflicts with net.mode = \"native\": the guest has all ports of \
-                       its addresses";
-        return Err(conflict("net.publish", message));
+    let excluded = [("net.publish", !net.publish.is_empty()), ("net.ports", net.ports.is_some())];
+    if let Some((key, _)) = excluded.iter().find(|(_, given)| *given) {
+        let message = format!(
+            "{key} conflicts with net.mode = \"native\": the guest has all ports of its addresses"
+        );
+        return Err(conflict(*key, message));
     }
     for (name, v6) in [("IPv4", false), ("IPv6", true)] {
         let mut same = net.address.iter().enumerate().filter(|(_, a)| a.is_ipv6() == v6);

@@ -58,10 +58,9 @@ const ALIASES: [(&str, &str); 29] = [
 
 /// Keys, or groups of keys, that are planned, and what Holm cannot do without them
 /// (docs/decisions/0018-planned-keys-are-refused.md).
-const PLANNED: [(&str, &str); 4] = [
+const PLANNED: [(&str, &str); 3] = [
     ("cpu.reserve", "Holm reserves no CPU time yet; cpu.share divides it when it is short"),
     ("io", "Holm neither divides nor bounds what guests read and write yet"),
-    ("net.ports", "Holm gives no guest a range of ports by itself yet; net.publish takes ranges"),
     ("include", "guest.toml cannot take in another file yet"),
 ];
 

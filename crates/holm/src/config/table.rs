@@ -26,7 +26,7 @@ const MODES: [(&str, NetMode); 4] = [
 const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
 
 /// All keys, in the order of the documentation.
-pub(super) static KEYS: [Key; 45] = [
+pub(super) static KEYS: [Key; 46] = [
     Key {
         name: "base",
         kind: Kind::Text,
@@ -307,6 +307,16 @@ pub(super) static KEYS: [Key; 45] = [
         help: "host ports that lead into the guest: [ADDRESS:]HOST:GUEST[/tcp|/udp], also ranges",
         set: |c, i| each(i, values::publish).map(|v| c.net.publish = v.concat()),
         show: |c, _| c.net.publish.iter().map(ToString::to_string).collect(),
+    },
+    Key {
+        name: "net.ports",
+        kind: Kind::Text,
+        default: "none",
+        effect: NextStart,
+        help: "host ports that lead to the same ports of the guest, the lowest to its ssh: auto:32, \
+               the same at each start, or FIRST-LAST",
+        set: |c, i| one(i, values::ports).map(|v| c.net.ports = Some(v)),
+        show: |c, _| shown(c.net.ports, |v| v.to_string()),
     },
     Key {
         name: "net.peers",

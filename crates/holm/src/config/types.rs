@@ -201,6 +201,8 @@ pub struct Net {
     pub hide_sockets: bool,
     /// Ports of the host that lead to ports of the guest.
     pub publish: Vec<Publish>,
+    /// Ports of the host that lead to the same ports of the guest, the lowest to its ssh.
+    pub ports: Option<Ports>,
     /// Other guests may reach this guest, and it them.
     pub peers: bool,
     /// It may open connections to services of the host.
@@ -223,6 +225,7 @@ impl Default for Net {
             interface: None,
             hide_sockets: false,
             publish: Vec::new(),
+            ports: None,
             peers: true,
             host_access: false,
             dns: Vec::new(),
@@ -258,6 +261,20 @@ pub struct Publish {
     pub guest_port: u16,
     /// Protocol.
     pub proto: Proto,
+}
+
+/// The range of ports that a guest has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ports {
+    /// So many, 1 to [`Ports::AUTO_MAX`], that its context id tells.
+    Auto(u16),
+    /// From the first to the last of these.
+    Range(u16, u16),
+}
+
+impl Ports {
+    /// The most ports of a range that is not given: every context id has a block of so many.
+    pub const AUTO_MAX: u16 = 32;
 }
 
 /// Protocol of a published port.

@@ -3,22 +3,31 @@
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 
+use super::addresses::ADDRESS_MAX;
 use super::error::Error;
 use super::link;
 use super::netlink::Socket;
 use super::published::{Published, overlap};
 use super::request::Request;
-use crate::config::{Proto, Publish};
+use crate::config::{Ports, Proto, Publish};
 use crate::record::Network;
 use crate::record::ports::{encode, proto_name};
 
 /// Links from the instances of this host to their Holm roots.
 const INSTANCES: &str = "/run/holm/instances";
+
+/// The first port of the first block that `net.ports = "auto"` gives, above those of most services;
+/// the ports of context ids up to 711 are below those that the kernel gives to whoever asks for any
+/// (32768 to 60999).
+const AUTO_FIRST: u16 = 10000;
+/// The highest instance number.
+const INSTANCE_MAX: u8 = 27;
 
 /// The instances of this host, with `own`.
 pub fn instances(own: u8) -> Result<Vec<u8>, Error> {
@@ -36,6 +45,21 @@ pub fn instances(own: u8) -> Result<Vec<u8>, Error> {
     all.sort_unstable();
     all.dedup();
     Ok(all)
+}
+
+/// The ports of a range that a guest has, on the host. One that is not given is told by the
+/// guest's context id, so it is the same at each start, and of no other guest of this Holm root.
+pub fn range(instance: u8, context: u32, ports: Ports) -> RangeInclusive<u16> {
+    match ports {
+        Ports::Range(first, last) => first..=last,
+        Ports::Auto(count) => {
+            // Another Holm root begins elsewhere, so that small ones do not meet.
+            let shift = u32::from(instance - 1) * ((ADDRESS_MAX + 1) / u32::from(INSTANCE_MAX));
+            let block = (context + shift) % (ADDRESS_MAX + 1);
+            let first = AUTO_FIRST + u16::try_from(block).unwrap_or(0) * Ports::AUTO_MAX;
+            first..=first + (count - 1)
+        }
+    }
 }
 
 /// Fails if a guest publishes a port twice.
@@ -199,6 +223,21 @@ mod tests {
    2: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 11111 1 0000000000000000 100 0 0 10 0\n";
         assert_eq!(sockets(table, Proto::Tcp, 8080), ["24680"]);
         assert_eq!(sockets(table, Proto::Udp, 8080), ["24680", "13579"]);
+    }
+
+    #[test]
+    fn every_context_id_has_ports_of_its_own() {
+        assert_eq!(range(1, 1, Ports::Auto(32)), 10032..=10063);
+        assert_eq!(range(1, 2, Ports::Auto(8)), 10064..=10071);
+        assert_eq!(range(2, 1, Ports::Auto(32)), 11216..=11247);
+        assert_eq!(range(9, 700, Ports::Range(20000, 20099)), 20000..=20099);
+        for instance in 1..=INSTANCE_MAX {
+            let mut blocks: Vec<u16> = (1..=ADDRESS_MAX)
+                .map(|context| *range(instance, context, Ports::Auto(1)).start())
+                .collect();
+            blocks.sort_unstable();
+            assert!(blocks.windows(2).all(|pair| pair[1] >= pair[0] + Ports::AUTO_MAX));
+        }
     }
 
     #[test]

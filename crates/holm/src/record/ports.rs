@@ -14,25 +14,36 @@ pub fn proto_name(proto: Proto) -> &'static str {
 
 /// Writes ports, separated by spaces; consecutive ones become a range.
 pub fn encode(ports: &[Publish]) -> String {
+    written(ports, false).join(" ")
+}
+
+/// Ports as `net.publish` has them; consecutive ones become a range.
+pub fn shown(ports: &[Publish]) -> Vec<String> {
+    written(ports, true)
+}
+
+/// A range of the guest's ports is told by its first one, or by both.
+fn written(ports: &[Publish], both: bool) -> Vec<String> {
     let mut sorted = ports.to_vec();
     sorted.sort_by_key(|port| (port.host_ip, proto_name(port.proto), port.host_port));
-    let mut ranges: Vec<String> = Vec::new();
-    for run in sorted.chunk_by(follows) {
-        let (first, last) = (run[0], run[run.len() - 1]);
-        let address = match first.host_ip {
-            None => String::new(),
-            Some(IpAddr::V4(v4)) => format!("{v4}:"),
-            Some(IpAddr::V6(v6)) => format!("[{v6}]:"),
-        };
-        let end = if run.len() > 1 { format!("-{}", last.host_port) } else { String::new() };
-        ranges.push(format!(
-            "{address}{}{end}:{}/{}",
-            first.host_port,
-            first.guest_port,
-            proto_name(first.proto)
-        ));
-    }
-    ranges.join(" ")
+    let range = |run: &[Publish], first: u16, last: u16, shown: bool| match run.len() {
+        2.. if shown => format!("{first}-{last}"),
+        _ => first.to_string(),
+    };
+    sorted
+        .chunk_by(follows)
+        .map(|run| {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            let address = match first.host_ip {
+                None => String::new(),
+                Some(IpAddr::V4(v4)) => format!("{v4}:"),
+                Some(IpAddr::V6(v6)) => format!("[{v6}]:"),
+            };
+            let host = range(run, first.host_port, last.host_port, true);
+            let guest = range(run, first.guest_port, last.guest_port, both);
+            format!("{address}{host}:{guest}/{}", proto_name(first.proto))
+        })
+        .collect()
 }
 
 fn follows(one: &Publish, next: &Publish) -> bool {
@@ -110,6 +121,7 @@ mod tests {
             text,
             "8080-8081:80/tcp 8082:90/tcp 127.0.0.1:53:53/udp [fd00::1]:65535:65535/tcp"
         );
+        assert_eq!(shown(&ports)[0], "8080-8081:80-81/tcp");
         let back = decode(&text);
         assert_eq!(back.len(), ports.len());
         assert!(ports.iter().all(|port| back.contains(port)));

@@ -1,6 +1,6 @@
 //! Published ports.
 
-use holm::config::{Net, Proto};
+use holm::config::{Net, Ports, Proto};
 use holm::net;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -21,6 +21,8 @@ pub const TESTS: &[Test] = &[
     test!(an_ended_guests_ports_are_unpublished_at_once),
     test!(serves_on_its_address_and_on_a_published_port).bases(&["busybox"]),
     test!(a_taken_port_is_refused).bases(&["busybox"]),
+    test!(a_range_of_ports_leads_to_the_same_ports_and_to_ssh),
+    test!(a_guest_has_the_same_range_of_ports_at_each_start).bases(&["busybox"]),
 ];
 
 fn published_ports_answer_everywhere(_: &mut Sandbox) {
@@ -159,4 +161,57 @@ fn a_taken_port_is_refused(sandbox: &mut Sandbox) {
     let args = ["launch", "web", "--base", "busybox", "-p", &publish, "--", "sleep", "1000"];
     sandbox.holm(&args).refused(&[&port]);
     assert_eq!(sandbox.holm(&["ls", "-q"]).ok().stdout, "", "nothing was made");
+}
+
+fn a_range_of_ports_leads_to_the_same_ports_and_to_ssh(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let net = Net { ports: Some(Ports::Auto(4)), ..published(&[(None, 10226, 80, Proto::Tcp)]) };
+    let guest = topology.guest(1, 7, &net);
+    let _servers = [
+        guest.netns.serve_tcp("[::]:22"),
+        guest.netns.serve_tcp("[::]:10225"),
+        guest.netns.serve_udp("[::]:10227"),
+        guest.netns.serve_tcp("[::]:80"),
+        guest.netns.serve_tcp("[::]:10228"),
+    ];
+    for address in ["192.0.2.2", "[2001:db8::2]"] {
+        let at = |port: u16| format!("{address}:{port}");
+        assert!(topology.outside.reaches(&at(10224)).is_some(), "the lowest leads to ssh");
+        assert!(topology.outside.reaches(&at(10225)).is_some());
+        assert!(topology.outside.ask_udp(&at(10227), PATIENCE).is_some());
+        assert!(topology.outside.reaches(&at(10226)).is_some(), "leads where net.publish says");
+        assert!(topology.outside.is_cut_off_from(&at(10228)), "is not of the range");
+    }
+    // The blocks of two Holm roots meet where context ids are far apart.
+    let error = topology.host.with(|| {
+        let net = Net { ports: Some(Ports::Range(10220, 10224)), ..Net::default() };
+        net::plan(2, 9, &net).unwrap_err().to_string()
+    });
+    assert!(error.contains("10224/") && error.contains("publishes it already"), "{error}");
+}
+
+fn a_guest_has_the_same_range_of_ports_at_each_start(sandbox: &mut Sandbox) {
+    for (name, ports) in [("one", "auto:8"), ("two", "auto")] {
+        let ports = format!("net.ports={ports}");
+        let args = ["create", name, "--base", "busybox", "--set", &ports, "--", "sleep", "600"];
+        sandbox.holm(&args).ok();
+    }
+    sandbox.holm(&["start", "one", "two"]).ok();
+    let ports = |sandbox: &Sandbox, guest| status(sandbox, guest)["ports"].clone();
+    let (one, two) = (ports(sandbox, "one"), ports(sandbox, "two"));
+    let list = |ports: &serde_json::Value| ports.as_array().expect("a list").clone();
+    assert_eq!((list(&one).len(), list(&two).len()), (16, 64));
+    let first = one[0]["host_port"].as_u64().expect("a port");
+    assert_eq!((&one[0]["guest_port"], &one[0]["protocol"]), (&22.into(), &"tcp".into()));
+    assert!(list(&one).iter().all(|port| {
+        let host_port = port["host_port"].as_u64().expect("a port");
+        (first..first + 8).contains(&host_port) && !list(&two).contains(port)
+    }));
+    let rest = format!("{}-{}", first + 1, first + 7);
+    sandbox.holm(&["ls", "--columns", "name,ports"]).ok().has(&format!("{first}:22/tcp"));
+    sandbox.holm(&["status", "one"]).ok().has(&format!("{rest}:{rest}/tcp"));
+    sandbox.holm(&["rm", "--force", "two"]).ok();
+    sandbox.holm(&["restart", "one"]).ok();
+    assert_eq!(ports(sandbox, "one"), one);
+    sandbox.holm(&["rm", "--force", "one"]).ok();
 }

@@ -2,6 +2,7 @@
 
 use holm::cgroup::Figures;
 use holm::guest::{Status, Summary};
+use holm::record::shown_ports;
 
 use crate::output::guest::{addresses, arch, mode};
 use crate::output::health::{Monitor, Readiness};
@@ -146,7 +147,7 @@ fn address(guest: &Summary) -> Value {
 
 fn ports(guest: &Summary) -> Value {
     let ports = guest.record.iter().flat_map(|record| &record.network.publish);
-    let ports: Vec<String> = ports.map(ToString::to_string).collect();
+    let ports = shown_ports(&ports.copied().collect::<Vec<_>>());
     if ports.is_empty() { Value::Missing } else { text(ports.join(", ")) }
 }
 

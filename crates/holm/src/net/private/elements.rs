@@ -78,14 +78,39 @@ pub fn publish(route: &Socket, network: &Network) -> Result<(), Error> {
 /// among a thousand guests.
 pub fn unpublish(network: &Network) -> Result<(), Error> {
     let netfilter = Socket::netfilter()?;
+    let mut own = Vec::new();
     for element in Published::of(network).elements() {
         // By now the port may be another guest's: its element has the same key and other data.
         if get(&netfilter, network.instance, element.set, &element.key)?.as_ref() == Some(&element)
         {
-            delete(&netfilter, Request::UnpublishPort, network.instance, &element)?;
+            own.push(element);
         }
     }
-    Ok(())
+    delete_all(&netfilter, Request::UnpublishPort, network.instance, &own)
+}
+
+/// Removes elements, at once if no other command does so at the same time: each transaction takes
+/// as long as hundreds of elements.
+fn delete_all(
+    netfilter: &Socket,
+    request: Request,
+    instance: u8,
+    elements: &[Element],
+) -> Result<(), Error> {
+    if elements.is_empty() {
+        return Ok(());
+    }
+    let deleted = netfilter.commit(|batch| {
+        for element in elements {
+            element.message(batch, request, DELSETELEM, instance, false);
+        }
+    });
+    match deleted {
+        Err(refused) if refused.errno == Errno::NOENT => {
+            elements.iter().try_for_each(|element| delete(netfilter, request, instance, element))
+        }
+        deleted => Ok(deleted?),
+    }
 }
 
 /// The element of one of a table's sets that has this key.
@@ -114,10 +139,8 @@ pub fn remove_stale(route: &Socket, instance: u8) -> Result<(), Error> {
     }
     // Read after the elements, because `attach` makes the interface before the elements.
     let wanted = wanted(route, instance)?;
-    for element in present.iter().filter(|element| !wanted.contains(element)) {
-        delete(&netfilter, Request::UnpublishPort, instance, element)?;
-    }
-    Ok(())
+    let stale = present.into_iter().filter(|element| !wanted.contains(element)).collect::<Vec<_>>();
+    delete_all(&netfilter, Request::UnpublishPort, instance, &stale)
 }
 
 /// The elements for all interfaces of an instance's guests.
