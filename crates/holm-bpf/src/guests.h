@@ -97,6 +97,18 @@ struct {
 	int unused;
 } made SEC(".maps");
 
+/* What a guest has sent and received, by its loopback network, on each CPU: holm-bpf's `Traffic`
+ * reads it. Whoever counts can be interrupted by one that counts on the same CPU. */
+struct traffic {
+	__u64 sent_packets, sent_bytes, received_packets, received_bytes;
+	__u64 opened, accepted; /* TCP connections */
+	__u64 foreign_source, foreign_destination; /* packets dropped */
+};
+_Static_assert(sizeof(struct traffic) == 64, "holm-bpf's TRAFFIC");
+struct {
+	int unused;
+} traffic SEC(".maps");
+
 /* The address at which a client has asked a socket that is bound to "any", if it is not the one
  * that the socket got: the answer comes from there. */
 struct question {

@@ -43,6 +43,8 @@ pub enum Map {
     Sockets,
     /// Sockets that are counted there.
     Made,
+    /// [`Traffic`] of a guest by its loopback network, on each CPU.
+    Traffic,
     /// Sockets that were bound to "any", or sent something without having been bound.
     Any,
     /// Sockets in network namespaces that guests have made.
@@ -57,7 +59,7 @@ pub enum Map {
 
 impl Map {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Guests,
         Self::Owners,
         Self::Listeners,
@@ -65,6 +67,7 @@ impl Map {
         Self::Counted,
         Self::Sockets,
         Self::Made,
+        Self::Traffic,
         Self::Any,
         Self::Elsewhere,
         Self::Asked,
@@ -82,6 +85,7 @@ impl Map {
             Self::Counted => "counted",
             Self::Sockets => "sockets",
             Self::Made => "made",
+            Self::Traffic => "traffic",
             Self::Any => "any",
             Self::Elsewhere => "elsewhere",
             Self::Asked => "asked",
@@ -102,6 +106,7 @@ impl Map {
             | Self::Made
             | Self::Any
             | Self::Elsewhere => (4, 4),
+            Self::Traffic => (4, TRAFFIC),
             Self::Asked => (20, 16),
             Self::Unserved | Self::Hosts => (24, 4),
         }
@@ -119,6 +124,57 @@ pub const BUILD: &str = include!(concat!(env!("OUT_DIR"), "/build-name.rs"));
 
 /// The size of `struct guest` in bytes.
 const GUEST: u32 = 8 + 4 + 4 + 16 + 4 + 4 + 8 * 4 + 8 * 16;
+
+/// The size of `struct traffic` in bytes.
+const TRAFFIC: u32 = 8 * 8;
+
+/// What a guest has sent and received: `struct traffic`, of all CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Their bytes, from the IP header on.
+    pub sent_bytes: u64,
+    /// Packets received.
+    pub received_packets: u64,
+    /// Their bytes, from the IP header on.
+    pub received_bytes: u64,
+    /// TCP connections that it has opened.
+    pub opened: u64,
+    /// TCP connections that it has accepted.
+    pub accepted: u64,
+    /// Packets dropped because their source was not one of its addresses.
+    pub foreign_source: u64,
+    /// Packets dropped because their destination was not one of its addresses.
+    pub foreign_destination: u64,
+}
+
+impl Traffic {
+    /// The value in [`Map::Traffic`] before anything is counted.
+    pub const NONE: [u8; TRAFFIC as usize] = [0; TRAFFIC as usize];
+
+    /// Adds up the values of all CPUs in [`Map::Traffic`].
+    pub fn of_all_cpus(values: &[u8]) -> Self {
+        let mut sum = [0u64; 8];
+        for value in values.chunks_exact(TRAFFIC as usize) {
+            for (sum, field) in sum.iter_mut().zip(value.chunks_exact(8)) {
+                *sum += field.try_into().map_or(0, u64::from_ne_bytes);
+            }
+        }
+        let [sent_packets, sent_bytes, received_packets, received_bytes, rest @ ..] = sum;
+        let [opened, accepted, foreign_source, foreign_destination] = rest;
+        Self {
+            sent_packets,
+            sent_bytes,
+            received_packets,
+            received_bytes,
+            opened,
+            accepted,
+            foreign_source,
+            foreign_destination,
+        }
+    }
+}
 
 /// What the programs know of a guest: `struct guest`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,9 @@
 #include <linux/pkt_cls.h>
 #include <linux/udp.h>
 
+/* The index of lo in every network namespace. */
+#define LO 1
+
 /* A guest may have made a network namespace of its own, in which it has whatever addresses. */
 static __always_inline bool is_elsewhere(struct __sk_buff *packet)
 {
@@ -41,6 +44,21 @@ static __always_inline struct guest *guest_of(struct __sk_buff *packet)
 	return bpf_map_lookup_elem(&guests, &cgroup);
 }
 
+/* What is counted of a guest. NULL if it runs since before there was this map. */
+static __always_inline struct traffic *traffic_of(const struct guest *guest)
+{
+	__u32 network = guest->loopback;
+	return bpf_map_lookup_elem(&traffic, &network);
+}
+
+/* Whether a packet of a guest is from itself to itself: a guest with a stack of its own would have it
+ * on its own lo, where nobody counts. */
+static __always_inline bool stays_inside(struct __sk_buff *packet, const struct guest *guest,
+					 const struct address *other)
+{
+	return packet->ifindex == LO && owns6(guest, other);
+}
+
 SEC("program/egress")
 int egress(struct __sk_buff *packet)
 {
@@ -49,9 +67,17 @@ int egress(struct __sk_buff *packet)
 	if (!guest)
 		return 1;
 	packet->priority = QDISC | ((bpf_ntohl(guest->loopback) - FIRST_LOOPBACK) >> 8);
-	if (addresses(packet, &from, &to) && owns6(guest, &from))
+	bool passes = addresses(packet, &from, &to) && owns6(guest, &from);
+	if (!passes && is_elsewhere(packet))
 		return 1;
-	return is_elsewhere(packet);
+	struct traffic *count = traffic_of(guest);
+	if (count && !passes)
+		__sync_fetch_and_add(&count->foreign_source, 1);
+	if (count && passes && !stays_inside(packet, guest, &to)) {
+		__sync_fetch_and_add(&count->sent_packets, 1);
+		__sync_fetch_and_add(&count->sent_bytes, packet->len);
+	}
+	return passes;
 }
 
 SEC("program/ingress")
@@ -59,10 +85,20 @@ int ingress(struct __sk_buff *packet)
 {
 	struct guest *guest = guest_of(packet);
 	struct address from, to;
-	if (!guest || (addresses(packet, &from, &to) && owns6(guest, &to) &&
-		       is_reached(guest, &to, &from)))
+	if (!guest)
 		return 1;
-	return is_elsewhere(packet);
+	bool passes = addresses(packet, &from, &to) && owns6(guest, &to) &&
+		      is_reached(guest, &to, &from);
+	if (!passes && is_elsewhere(packet))
+		return 1;
+	struct traffic *count = traffic_of(guest);
+	if (count && !passes)
+		__sync_fetch_and_add(&count->foreign_destination, 1);
+	if (count && passes && !stays_inside(packet, guest, &from)) {
+		__sync_fetch_and_add(&count->received_packets, 1);
+		__sync_fetch_and_add(&count->received_bytes, packet->len);
+	}
+	return passes;
 }
 
 /* Counts a socket that listens. False if its guest has too many. */
@@ -81,10 +117,32 @@ static __always_inline bool is_counted(struct bpf_sock *socket, __u32 network)
 	return true;
 }
 
+/* Counts a TCP connection, which the guest has at this address. It may be accepted while another
+ * guest's program runs on this CPU, or none. */
+static __always_inline void count_connection(struct bpf_sock_ops *ctx)
+{
+	/* Read in any case: two ways to read one would become one at a computed place. */
+	__be32 local4 = FIELD(ctx->local_ip4), remote4 = FIELD(ctx->remote_ip4);
+	struct address local6 = FIELD6(ctx->local_ip6), remote6 = FIELD6(ctx->remote_ip6);
+	bool is_opened = ctx->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB;
+	struct guest *guest = by_address(ctx->family == AF_INET ? mapped(local4) : local6);
+	struct address remote = ctx->family == AF_INET ? mapped(remote4) : remote6;
+	struct traffic *count = guest ? traffic_of(guest) : NULL;
+	if (count && !owns6(guest, &remote))
+		__sync_fetch_and_add(is_opened ? &count->opened : &count->accepted, 1);
+}
+
 /* Remembers each socket that begins to listen. When it is closed, the kernel forgets it. */
 SEC("program/sock_ops")
 int sock_ops(struct bpf_sock_ops *ctx)
 {
+	if (ctx->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB ||
+	    ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
+		struct bpf_sock *connected = ctx->sk;
+		if (connected && !bpf_sk_storage_get(&elsewhere, connected, NULL, 0))
+			count_connection(ctx);
+		return 1;
+	}
 	if (ctx->op != BPF_SOCK_OPS_TCP_LISTEN_CB)
 		return 1;
 	__u64 cgroup = bpf_get_current_ancestor_cgroup_id(LEVEL);

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::verb::Table;
 
 /// A verb of another tool, and what to type instead.
-const EQUIVALENTS: [(&str, &str); 43] = [
+const EQUIVALENTS: [(&str, &str); 40] = [
     ("ps", "holm ls for guests, holm exec NAME ps for what runs in one"),
     ("pull", "holm base import NAME SOURCE"),
     ("import", "holm base import NAME SOURCE"),
@@ -41,9 +41,6 @@ const EQUIVALENTS: [(&str, &str); 43] = [
     ("enable", "holm set NAME autostart=true"),
     ("disable", "holm set NAME autostart=false"),
     ("autostart", "holm set NAME autostart=true; holm start --autostart starts those"),
-    ("top", "holm ls for guests, holm exec NAME top for what runs in one"),
-    ("stats", "holm ls for all guests, holm status NAME for one"),
-    ("stat", "holm status NAME"),
     ("clean", "holm rm NAME, holm base rm NAME, holm gc"),
     ("upgrade", "holm exec NAME apt-get upgrade for what is in a guest, holm set NAME base=BASE"),
     ("terminate", "holm kill NAME"),
@@ -110,7 +107,7 @@ mod tests {
 
     /// What is typed by people who know other tools, some of it near the name of another verb.
     const TYPED: &str = "cp clone copy snapshot export journal events enable disable \
-                         upgrade top stats checkpoint restore diff clean save";
+                         upgrade checkpoint restore diff clean save";
 
     #[test]
     fn each_verb_of_another_tool_has_an_answer() {

@@ -87,6 +87,11 @@ pub fn processes(count: u64) -> String {
     if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
 }
 
+/// A number of things whose plural ends in -s.
+pub fn count(count: u64, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
+}
+
 /// CPU time for a person: `0.54 s`.
 pub fn cpu_time(usec: u64) -> String {
     #[allow(clippy::cast_precision_loss)] // Two digits after the point are shown.

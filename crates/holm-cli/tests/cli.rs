@@ -224,7 +224,7 @@ fn completion_knows_verbs_options_and_keys() {
         assert_eq!(output.status.code(), Some(0), "{typed:?}");
         out(&output)
     };
-    assert_eq!(words(&["sta"]), "start\nstatus\n");
+    assert_eq!(words(&["sta"]), "start\nstatus\nstat\n");
     assert_eq!(words(&["set", "web", "memory.l"]), "memory.limit=\nmemory.lock=\n");
     assert_eq!(words(&["create", "web", "--set", "cpu.c"]), "cpu.cap=\n");
     assert_eq!(words(&["unset", "web", "pids"]), "pids.limit\n");

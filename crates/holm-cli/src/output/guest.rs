@@ -10,6 +10,7 @@ use super::health::Health;
 use super::last_run::LastRun;
 use super::limits::Limits;
 use super::time::Time;
+use super::traffic::Traffic;
 
 /// A guest at a glance.
 #[derive(Debug, Serialize)]
@@ -45,6 +46,8 @@ pub struct Guest {
     id_range: Option<IdRange>,
     /// What it may use, uses, and has used at most in this run.
     limits: Limits,
+    /// What it has sent and received in this run; null if it does not run, or nobody counts that.
+    traffic: Option<Traffic>,
     /// Whether its monitor and its readiness are as they should be.
     health: Health,
     /// How its last run ended; null before the first has.
@@ -154,6 +157,7 @@ impl From<&Summary> for Guest {
             id_range: record
                 .map(|record| IdRange { first: record.ids.base, count: record.ids.count }),
             limits: guest.into(),
+            traffic: guest.traffic.as_ref().map(Traffic::from),
             health: guest.into(),
             last_run: last.map(LastRun::from),
             pending_restart: last.and_then(|last| last.pending.as_ref()).map(pending),

@@ -15,6 +15,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod time;
+mod traffic;
 mod unified;
 mod usage;
 mod volume;
@@ -31,6 +32,7 @@ pub use error::{Error, Failed, Place};
 pub use guest::Guest;
 pub use line::Line;
 pub use settings::{Changed, OneSetting, Setting, Settings};
+pub use traffic::Stat;
 pub use unified::Unified;
 pub use usage::{Collected, Usage};
 pub use volume::Volume;

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::{
     Base, Changed, Checked, Collected, Failed, Guest, Killed, Line, Named, OneSetting, Ready,
-    Rebuilt, Released, RemovedGuest, Renamed, Report, Settings, Signalled, Unified, Usage, Volume,
-    Waited,
+    Rebuilt, Released, RemovedGuest, Renamed, Report, Settings, Signalled, Stat, Unified, Usage,
+    Volume, Waited,
 };
 
 /// A type, by the name that the page has for it.
@@ -44,6 +44,7 @@ fn documents() -> Vec<Document> {
         Document::new::<Settings>("settings"),
         Document::new::<OneSetting>("setting"),
         Document::new::<Changed>("changed"),
+        Document::new::<Stat>("stat"),
         Document::new::<Line>("line"),
         Document::new::<Base>("base"),
         Document::new::<Volume>("volume"),

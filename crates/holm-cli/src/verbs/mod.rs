@@ -31,6 +31,7 @@ mod rm;
 mod run;
 mod set;
 mod start;
+mod stat;
 mod status;
 mod stop;
 mod thaw;
@@ -58,6 +59,7 @@ static VERBS: &[Verb] = &[
     run::VERB,
     ls::VERB,
     status::VERB,
+    stat::VERB,
     exec::VERB,
     enter::VERB,
     console::VERB,

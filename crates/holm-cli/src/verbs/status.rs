@@ -5,6 +5,7 @@ use holm::cgroup::Usage;
 use holm::config::{NetMode, show_rate};
 use holm::guest::{self, Guest, Summary};
 use holm::monitor::{Ended, How};
+use holm::net::{Reason, Traffic, Volume};
 use holm::pool::Name;
 use holm::record::{LastRun, RunRecord, Shaping, shown_ports};
 
@@ -51,6 +52,9 @@ fn text(guest: &Summary, colour: bool) -> String {
     }
     if let Some(usage) = &guest.usage {
         limits(&mut lines, usage);
+    }
+    if let Some(counted) = &guest.traffic {
+        traffic(&mut lines, counted);
     }
     if guest.oom_kills > 0 {
         lines.push((
@@ -130,6 +134,34 @@ fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {
         }
     }
     lines.extend(state.network.shaping.as_ref().map(|shaping| ("rates", rates(shaping))));
+}
+
+/// What it has sent and received.
+fn traffic(lines: &mut Vec<(&str, String)>, traffic: &Traffic) {
+    let volume = |volume: Volume| {
+        format!("{} in {}", term::size(volume.bytes), term::count(volume.packets, "packet"))
+    };
+    lines.push(("sent", volume(traffic.sent)));
+    lines.push(("received", volume(traffic.received)));
+    let Traffic { opened, accepted, .. } = traffic;
+    lines.push(("connections", format!("{opened} opened, {accepted} accepted")));
+    let dropped = traffic.dropped.iter().filter(|(_, packets)| *packets > 0);
+    let dropped: Vec<String> =
+        dropped.map(|(reason, packets)| format!("{packets} {}", why(*reason))).collect();
+    if !dropped.is_empty() {
+        lines.push(("dropped", dropped.join(", ")));
+    }
+}
+
+/// Which packets were dropped or refused.
+fn why(reason: Reason) -> &'static str {
+    match reason {
+        Reason::ForeignSource => "from an address that is not its own",
+        Reason::ForeignDestination => "to an address that is not its own",
+        Reason::TooManyConnections => "of more connections than it may have",
+        Reason::IsolatedGuest => "to guests that it may not reach",
+        Reason::HostService => "to services of the host",
+    }
 }
 
 /// How fast a guest sends through the uplink.

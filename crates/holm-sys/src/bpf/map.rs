@@ -11,7 +11,9 @@ use super::{bpf, open_pinned};
 pub enum MapKind {
     /// Values by key, at most so many.
     Hash(u32),
-    /// The same; where there are too many, those that were not used for longest are removed.
+    /// The same, with a value for each CPU.
+    PerCpuHash(u32),
+    /// As `Hash`; where there are too many, those that were not used for longest are removed.
     LruHash(u32),
     /// Sockets by key, at most so many.
     SockHash(u32),
@@ -25,6 +27,8 @@ pub struct Map {
     fd: OwnedFd,
     key: usize,
     value: usize,
+    /// How many values a key has: one, or one for each CPU that there may be.
+    copies: usize,
 }
 
 /// The part of `union bpf_attr` that `BPF_MAP_CREATE` reads.
@@ -75,6 +79,8 @@ struct LoadTypes {
     padding: u32,
 }
 
+const PER_CPU_HASH: u32 = 5;
+
 const MAP_CREATE: i32 = 0;
 const MAP_LOOKUP_ELEM: i32 = 1;
 const MAP_UPDATE_ELEM: i32 = 2;
@@ -90,6 +96,7 @@ impl Map {
         const CLONE: u32 = 1 << 9;
         let (map_type, max_entries) = match kind {
             MapKind::Hash(entries) => (1, entries),
+            MapKind::PerCpuHash(entries) => (PER_CPU_HASH, entries),
             MapKind::LruHash(entries) => (9, entries),
             MapKind::SockHash(entries) => (18, entries),
             MapKind::SkStorage(_) => (24, 0),
@@ -114,7 +121,8 @@ impl Map {
         let fd = unsafe { bpf(MAP_CREATE, &mut attr) }?;
         // SAFETY: a descriptor that the kernel just made, which nothing else has.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(Self { fd, key: key as usize, value: value as usize })
+        let copies = copies(map_type)?;
+        Ok(Self { fd, key: key as usize, value: value as usize, copies })
     }
 
     /// Opens the map that is pinned at a path.
@@ -129,7 +137,8 @@ impl Map {
         };
         // SAFETY: the kernel writes at most `length` bytes to `info`, which outlives the call.
         unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut attr) }?;
-        Ok(Self { fd, key: info[2] as usize, value: info[3] as usize })
+        let copies = copies(info[0])?;
+        Ok(Self { fd, key: info[2] as usize, value: info[3] as usize, copies })
     }
 
     /// How many bytes a key and a value have.
@@ -137,15 +146,15 @@ impl Map {
         (self.key as u32, self.value as u32)
     }
 
-    /// The value of a key; `None` if it is not there.
+    /// The value of a key, or those of all CPUs, one after another; `None` if it is not there.
     pub fn get(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
         if key.len() != self.key {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let mut value = vec![0u8; self.value];
+        let mut value = vec![0u8; self.value * self.copies];
         let mut attr = self.element(key, value.as_mut_ptr() as u64);
         // SAFETY: the kernel reads a key, whose size was just checked, and writes a value, and
-        // `value` is as large as one and outlives the call.
+        // `value` is as large as one (or one for each CPU) and outlives the call.
         match unsafe { bpf(MAP_LOOKUP_ELEM, &mut attr) } {
             Ok(_) => Ok(Some(value)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -153,13 +162,16 @@ impl Map {
         }
     }
 
-    /// Sets the value of a key. `EINVAL` for a key or value of another size than the map's.
+    /// Sets the value of a key, on all CPUs. `EINVAL` for a key or value of another size than the
+    /// map's.
     pub fn update(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
         if key.len() != self.key || value.len() != self.value {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let mut attr = self.element(key, value.as_ptr() as u64);
-        // SAFETY: the kernel reads a key and a value, whose sizes were just checked.
+        let values = value.repeat(self.copies);
+        let mut attr = self.element(key, values.as_ptr() as u64);
+        // SAFETY: the kernel reads a key and a value, or one for each CPU, whose sizes were just
+        // checked.
         unsafe { bpf(MAP_UPDATE_ELEM, &mut attr) }.map(drop)
     }
 
@@ -201,6 +213,16 @@ impl AsFd for Map {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// How many values a key of such a map has. Values of CPUs are a multiple of 8 bytes each.
+fn copies(map_type: u32) -> io::Result<usize> {
+    if map_type != PER_CPU_HASH {
+        return Ok(1);
+    }
+    let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
+    let last = possible.trim_end().rsplit([',', '-']).next().and_then(|last| last.parse().ok());
+    last.map(|last: usize| last + 1).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// Loads a description of one type, `int`, as type 1: maps of sockets want their types described.

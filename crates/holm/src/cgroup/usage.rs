@@ -40,6 +40,8 @@ pub enum Figures {
     Current,
     /// CPU time, peaks and limits too.
     All,
+    /// And what the guest has sent and received, which is no file of its cgroup.
+    Traffic,
 }
 
 impl GuestCgroup {

@@ -14,6 +14,7 @@ use super::plan::{self, plan_addresses};
 use super::private::{self, Private};
 use super::route::is_taken;
 use super::shaping;
+use super::traffic::Traffic;
 use crate::config::{Net, NetMode};
 use crate::record::Network;
 use crate::step;
@@ -193,6 +194,16 @@ pub fn destroy_instance(instance: u8) -> Result<(), Error> {
     native::destroy(instance)?;
     shaping::destroy(instance)?;
     private::destroy(instance)
+}
+
+/// What a guest that runs has sent and received; `None` if nobody counts that: in other modes than
+/// private and native, and for a native guest that was started by a Holm which did not count.
+pub fn traffic(network: &Network) -> Result<Option<Traffic>, Error> {
+    match network.mode {
+        NetMode::Private => private::traffic(network),
+        NetMode::Native => native::traffic(network),
+        NetMode::None | NetMode::Host => Ok(None),
+    }
 }
 
 /// The boot files with a guest's network configuration.

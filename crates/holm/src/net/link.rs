@@ -5,9 +5,10 @@ use rustix::io::Errno;
 use super::netlink::{Batch, DUMP, Refused, Socket, find, number, text};
 use super::published::Published;
 use super::request::Request;
+use super::traffic::Volume;
 use super::uapi::{
     IFF_UP, IFLA_EXT_MASK, IFLA_IFALIAS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU,
-    RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK,
+    IFLA_STATS64, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK,
 };
 
 /// An interface.
@@ -87,6 +88,26 @@ pub fn index(socket: &Socket, name: &str) -> Result<Option<u32>, Refused> {
     let mut index = None;
     find_named(socket, name, |_, payload| index = payload.get(4..8).and_then(number))?;
     Ok(index)
+}
+
+/// What an interface has received and sent; `None` if there is none of this name.
+pub fn counters(socket: &Socket, name: &str) -> Result<Option<(Volume, Volume)>, Refused> {
+    let mut batch = Batch::default();
+    batch.message(Request::FindLink, RTM_GETLINK, 0, &header(0, 0)).text(IFLA_IFNAME, name);
+    let mut found = None;
+    let parse = |attributes: &[u8]| {
+        // `struct rtnl_link_stats64` begins with packets received and sent, then their bytes.
+        let all = find(attributes, IFLA_STATS64)?;
+        let at = |place: usize| {
+            all.get(place * 8..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))
+        };
+        let received = Volume { packets: at(0)?, bytes: at(2)? };
+        Some((received, Volume { packets: at(1)?, bytes: at(3)? }))
+    };
+    match socket.query(&batch, |_, payload| found = payload.get(16..).and_then(parse)) {
+        Err(refused) if refused.errno != Errno::NODEV => Err(refused),
+        _ => Ok(found),
+    }
 }
 
 /// Asks for an interface; nothing is reported if there is none of this name.

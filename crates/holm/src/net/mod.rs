@@ -25,13 +25,14 @@ mod request;
 mod route;
 mod shaping;
 mod sysctl;
+mod traffic;
 mod uapi;
 
 pub use addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, context_of};
 pub use by_mode::{
     admit, attach, change, check_address, check_addresses, clean_up, configure_inside,
     destroy_instance, detach, detach_unrecorded, dismiss, files, has_own_namespace, has_veth,
-    is_attached, plan, readdressed, reshaped, responder,
+    is_attached, plan, readdressed, reshaped, responder, traffic,
 };
 pub use error::Error;
 pub use loopback::loopback_up;
@@ -39,6 +40,7 @@ pub use mode::Files;
 pub use private::{Blocker, attached_contexts, blockers, has_ruleset, restore_ruleset};
 pub use request::Request;
 pub use sysctl::set_ping_group_range;
+pub use traffic::{Reason, Traffic, Volume};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use {

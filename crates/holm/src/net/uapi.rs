@@ -24,6 +24,7 @@ pub const IFLA_IFNAME: u16 = 3;
 pub const IFLA_MTU: u16 = 4;
 pub const IFLA_LINKINFO: u16 = 18;
 pub const IFLA_IFALIAS: u16 = 20;
+pub const IFLA_STATS64: u16 = 23;
 pub const IFLA_AF_SPEC: u16 = 26;
 pub const IFLA_GROUP: u16 = 27;
 pub const IFLA_NET_NS_FD: u16 = 28;

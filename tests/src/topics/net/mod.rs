@@ -9,6 +9,7 @@ mod rules;
 mod shaping;
 mod shared;
 pub mod topology;
+mod traffic;
 
 use holm::config::{Net, Proto, Publish};
 
@@ -25,6 +26,7 @@ pub fn tests() -> Vec<Test> {
         managers::TESTS,
         shaping::TESTS,
         shared::TESTS,
+        traffic::TESTS,
     ]
     .concat()
 }

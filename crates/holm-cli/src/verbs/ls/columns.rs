@@ -54,6 +54,12 @@ pub const COLUMNS: &[Column] = &[
     column("pids", "processes and threads", |g| some(usage(g, |u| u.pids), Value::Number)),
     more("pids-limit", "the limit on them", |g| some(usage(g, |u| u.pids_limit), Value::Number)),
     more("cpu", "CPU time of this run", |g| some(usage(g, |u| Some(u.cpu_usec)), Value::Cpu)),
+    network("sent", "bytes that it has sent in this run", |g| {
+        some(g.traffic.as_ref(), |traffic| Value::Bytes(traffic.sent.bytes))
+    }),
+    network("received", "bytes that it has received in this run", |g| {
+        some(g.traffic.as_ref(), |traffic| Value::Bytes(traffic.received.bytes))
+    }),
     column("up", "how long this run has gone on", |g| {
         some(g.record.as_ref(), |record| Value::Seconds(record.age()))
     }),
@@ -82,6 +88,11 @@ const fn column(name: &'static str, help: &'static str, value: fn(&Summary) -> V
 /// A column of figures that are not read for the others.
 const fn more(name: &'static str, help: &'static str, value: fn(&Summary) -> Value) -> Column {
     Column { figures: Figures::All, ..column(name, help, value) }
+}
+
+/// A column of what the network counts.
+const fn network(name: &'static str, help: &'static str, value: fn(&Summary) -> Value) -> Column {
+    Column { figures: Figures::Traffic, ..column(name, help, value) }
 }
 
 impl Column {

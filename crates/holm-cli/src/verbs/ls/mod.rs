@@ -55,7 +55,7 @@ pub struct Ls {
 impl Run for Ls {
     fn run(self, context: &Context) -> Outcome {
         let pool = context.look_if_any()?;
-        let figures = if context.json { Figures::All } else { self.figures() };
+        let figures = if context.json { Figures::Traffic } else { self.figures() };
         let list = |pool| guest::list(pool, figures);
         let mut guests = pool.as_ref().map_or(Ok(Vec::new()), list)?;
         // The same for all of them.

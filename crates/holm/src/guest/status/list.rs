@@ -100,7 +100,7 @@ fn reconciled(guest: &Guest<'_>, figures: Figures) -> Result<Option<Summary>> {
 /// One guest.
 pub fn summary(guest: &Guest<'_>) -> Result<Summary> {
     sweep_one(guest)?;
-    let Some(mut found) = inspect(guest, Figures::All)? else { return Err(guest.missing()?) };
+    let Some(mut found) = inspect(guest, Figures::Traffic)? else { return Err(guest.missing()?) };
     check_ruleset(guest.pool(), std::slice::from_mut(&mut found));
     Ok(found)
 }

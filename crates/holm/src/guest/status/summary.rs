@@ -5,6 +5,7 @@ use super::super::running::{RunningGuest, read_record};
 use crate::cgroup::{Figures, Usage};
 use crate::config::Config;
 use crate::failed::in_one_line;
+use crate::net::{self, Traffic};
 use crate::pool::Name;
 use crate::record::{LastRun, RunRecord};
 
@@ -51,6 +52,8 @@ pub struct Summary {
     pub base: String,
     /// What it uses, if it runs: the figures that were asked for.
     pub usage: Option<Usage>,
+    /// What it has sent and received in this run, if that was asked for and is counted.
+    pub traffic: Option<Traffic>,
     /// How many processes the kernel killed in this run because the memory limit was reached.
     pub oom_kills: u64,
     /// Its monitor is dead, and no new one could be started, because another command has locked the
@@ -166,6 +169,10 @@ fn summary_of(
         None => Status::Stopped,
     };
     let usage = running.as_ref().map(|it| it.cgroup.usage(figures)).transpose()?;
+    let traffic = match &running {
+        Some(it) if figures == Figures::Traffic => net::traffic(&it.record.network)?,
+        _ => None,
+    };
     let status_text = running.as_ref().map_or(Ok(None), status_text)?;
     Ok(Some(Summary {
         name: name.clone(),
@@ -173,6 +180,7 @@ fn summary_of(
         base: base.unwrap_or_default(),
         oom_kills: usage.map_or(0, |usage| usage.oom_kills),
         usage,
+        traffic,
         monitor_missing,
         readiness,
         status_text,
@@ -209,6 +217,7 @@ pub(super) fn unknown(name: &Name, error: &Error) -> Summary {
         status: Status::Unknown,
         base: String::new(),
         usage: None,
+        traffic: None,
         oom_kills: 0,
         monitor_missing: false,
         readiness: None,

@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
-use holm_bpf::{Guest, Map, network_key, owner_key};
+use holm_bpf::{Guest, Map, Traffic as Counted, network_key, owner_key};
 use holm_sys::{bpf, socket};
 use rustix::fs::fstat;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -15,6 +15,7 @@ use crate::net::netlink::Socket;
 use crate::net::ports;
 use crate::net::request::Request;
 use crate::net::route;
+use crate::net::traffic::{Reason, Traffic, Volume};
 use crate::record::Network;
 use crate::step;
 
@@ -54,19 +55,42 @@ pub fn admit(
     give(network, id, root)
 }
 
-/// What the first guest counts its sockets with, and each its own.
+/// What the first guest counts its sockets with, and each its own, and its traffic.
 fn begin_counts(instance: u8, network: [u8; 4]) -> Result<(), Error> {
     const ALL: [u8; 4] = [0; 4];
     const NONE: [u8; 4] = [0; 4];
     let (listening, sockets) =
         (programs::map(instance, Map::Listening)?, programs::map(instance, Map::Sockets)?);
+    let traffic = programs::map(instance, Map::Traffic)?;
     if sockets.get(&ALL).map_err(fail("ask for"))?.is_none() {
         sockets.update(&ALL, &NONE).map_err(fail("add to"))?;
     }
     [listening, sockets]
         .iter()
         .try_for_each(|map| map.update(&network, &NONE))
+        .and_then(|()| traffic.update(&network, &Counted::NONE))
         .map_err(fail("add to"))
+}
+
+/// What a guest that runs has sent and received; `None` if it runs since before that was counted.
+pub fn traffic(network: &Network) -> Result<Option<Traffic>, Error> {
+    let (instance, context) = (network.instance, network.context);
+    let Some(map) = programs::map_if_there(instance, Map::Traffic)? else { return Ok(None) };
+    let network = loopback::network(instance, context).octets();
+    let Some(values) = map.get(&network).map_err(fail("ask for the traffic of"))? else {
+        return Ok(None);
+    };
+    let all = Counted::of_all_cpus(&values);
+    Ok(Some(Traffic {
+        sent: Volume { packets: all.sent_packets, bytes: all.sent_bytes },
+        received: Volume { packets: all.received_packets, bytes: all.received_bytes },
+        opened: all.opened,
+        accepted: all.accepted,
+        dropped: vec![
+            (Reason::ForeignSource, all.foreign_source),
+            (Reason::ForeignDestination, all.foreign_destination),
+        ],
+    }))
 }
 
 /// Gives a guest that runs the addresses of `after`, and takes those of `before` back that are not
@@ -199,6 +223,9 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
     let network4 = loopback::network(instance, context);
     for map in [Map::Listening, Map::Sockets] {
         programs::map(instance, map)?.delete(&network4.octets()).map_err(fail("remove from"))?;
+    }
+    if let Some(traffic) = programs::map_if_there(instance, Map::Traffic)? {
+        traffic.delete(&network4.octets()).map_err(fail("remove from"))?;
     }
     let both = [network_key(network4), owner_key(loopback6.into())];
     disown(instance, network.native.iter().copied().map(owner_key).chain(both), id)?;

@@ -17,6 +17,7 @@ pub const STEER: &str = "steer";
 pub fn map_kind(map: Map) -> MapKind {
     match map {
         Map::Guests | Map::Listening => MapKind::Hash(GUESTS),
+        Map::Traffic => MapKind::PerCpuHash(GUESTS),
         Map::Sockets => MapKind::Hash(GUESTS + 1),
         Map::Owners => MapKind::Hash(ADDRESSES),
         Map::Listeners => MapKind::SockHash(LISTENERS),

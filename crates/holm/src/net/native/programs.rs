@@ -49,6 +49,15 @@ pub fn map(instance: u8, map: Map) -> Result<bpf::Map, Error> {
     bpf::Map::open(&path).map_err(fail("open", &path))
 }
 
+/// The same; `None` if the programs are not loaded, or are those of a Holm without this map.
+pub fn map_if_there(instance: u8, map: Map) -> Result<Option<bpf::Map>, Error> {
+    let path = directory(instance).join(map.name());
+    match bpf::Map::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some).map_err(fail("open", &path)),
+    }
+}
+
 /// Loads the programs, or replaces those of another build of Holm. The caller has the [`lock`].
 pub fn make_ready(instance: u8, pool: BorrowedFd<'_>) -> Result<(), Error> {
     if !are_loaded(instance)? {

@@ -29,6 +29,7 @@ pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
     };
     made.map_err(|refused| Error::attach(network, refused))
         .and_then(|()| table::ensure(&socket, network.instance, &resolver))
+        .and_then(|()| elements::begin_counts(network))
         .and_then(|()| elements::publish(&socket, network))
         .and_then(|()| if network.shaping.is_some() { reshape(network) } else { Ok(()) })
         .inspect_err(|_| {

@@ -1,11 +1,11 @@
-//! The elements of the maps and sets in an instance's nftables table: published ports, and classes
-//! of guests.
+//! The elements of the maps and sets in an instance's nftables table: published ports, classes of
+//! guests, and what is counted of them.
 
 use std::net::IpAddr;
 
 use rustix::io::Errno;
 
-use super::ruleset::table;
+use super::ruleset::{COUNTS, table};
 use crate::config::{Proto, Publish};
 use crate::net::addresses::host_prefix;
 use crate::net::error::Error;
@@ -22,6 +22,8 @@ pub const INET: [u8; 4] = [1, 0, 0, 0];
 const NEWSETELEM: u16 = 0x0a0c;
 const GETSETELEM: u16 = 0x0a0d;
 const DELSETELEM: u16 = 0x0a0e;
+/// As `DELSETELEM`, without an error if there is no such element (from Linux 6.3 on).
+const DESTROYSETELEM: u16 = 0x0a1e;
 
 pub const LIST_TABLE: u16 = 1;
 const LIST_SET: u16 = 2;
@@ -29,6 +31,9 @@ const LIST_ELEMENTS: u16 = 3;
 const LIST_ELEM: u16 = 1;
 const ELEM_KEY: u16 = 1;
 const ELEM_DATA: u16 = 2;
+const ELEM_EXPR: u16 = 7;
+const EXPR_DATA: u16 = 2;
+const COUNTER_PACKETS: u16 = 2;
 const DATA_VALUE: u16 = 1;
 
 /// All sets and maps of the table.
@@ -120,10 +125,44 @@ pub fn get(
     set: &'static str,
     key: &[u8],
 ) -> Result<Option<Element>, Error> {
+    let batch = ask_for(Request::ListPorts, instance, set, key);
+    Ok(query(netfilter, &batch, |element| Element::parse(set, element))?.pop())
+}
+
+fn ask_for(request: Request, instance: u8, set: &'static str, key: &[u8]) -> Batch {
     let wanted = Element { set, key: key.to_vec(), data: Vec::new() };
     let mut batch = Batch::default();
-    wanted.message(&mut batch, Request::ListPorts, GETSETELEM, instance, false);
-    Ok(query(netfilter, &batch, set)?.pop())
+    wanted.message(&mut batch, request, GETSETELEM, instance, false);
+    batch
+}
+
+/// How many packets the element of a set with this key has counted; 0 without one.
+pub fn count(
+    netfilter: &Socket,
+    instance: u8,
+    set: &'static str,
+    key: &[u8],
+) -> Result<u64, Error> {
+    let batch = ask_for(Request::ReadCounts, instance, set, key);
+    Ok(query(netfilter, &batch, packets)?.pop().unwrap_or(0))
+}
+
+/// The packets that an element's counter has counted.
+fn packets(element: &[u8]) -> Option<u64> {
+    let counter = find(find(element, ELEM_EXPR)?, EXPR_DATA)?;
+    find(counter, COUNTER_PACKETS)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
+}
+
+/// Has a guest's packets counted from 0 on: another guest with its context id may have been counted
+/// before.
+pub fn begin_counts(network: &Network) -> Result<(), Error> {
+    let key = network.host_index().to_ne_bytes();
+    Ok(Socket::netfilter()?.commit(|batch| {
+        for set in COUNTS {
+            let element = Element { set, key: key.to_vec(), data: Vec::new() };
+            element.message(batch, Request::ResetCounts, DESTROYSETELEM, network.instance, false);
+        }
+    })?)
 }
 
 /// Removes the elements that belong to no guest's interface any more.
@@ -163,18 +202,21 @@ pub fn elements(
         .message(Request::ListPorts, GETSETELEM, DUMP, &INET)
         .text(LIST_TABLE, &table(instance))
         .text(LIST_SET, set);
-    query(netfilter, &batch, set)
+    query(netfilter, &batch, |element| Element::parse(set, element))
 }
 
-/// The elements in the reply to a query; none if there is no such element, set or table.
-fn query(netfilter: &Socket, batch: &Batch, set: &'static str) -> Result<Vec<Element>, Error> {
+/// What `parse` makes of the elements in the reply to a query; nothing if there is no such element,
+/// set or table.
+fn query<T>(
+    netfilter: &Socket,
+    batch: &Batch,
+    parse: impl Fn(&[u8]) -> Option<T>,
+) -> Result<Vec<T>, Error> {
     let mut found = Vec::new();
     match netfilter.query(batch, |_, payload| {
         let list = payload.get(4..).and_then(|attributes| find(attributes, LIST_ELEMENTS));
-        found.extend(
-            Attributes(list.unwrap_or_default())
-                .filter_map(|(_, element)| Element::parse(set, element)),
-        );
+        found
+            .extend(Attributes(list.unwrap_or_default()).filter_map(|(_, element)| parse(element)));
     }) {
         Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
         _ => Ok(found),

@@ -15,6 +15,7 @@ mod networkd;
 mod ruleset;
 mod table;
 mod taken;
+mod traffic;
 mod veth;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -24,6 +25,7 @@ pub use complete::check_not_hosts;
 #[cfg(feature = "fuzzing")]
 pub use foreign_chains::dropping_chains;
 pub use foreign_chains::{Blocker, blockers};
+pub use traffic::traffic;
 
 use super::dns;
 use super::error::Error;

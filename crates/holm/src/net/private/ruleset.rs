@@ -29,6 +29,7 @@ pub fn ruleset(instance: u8, resolver: &Resolver) -> String {
     let mine = format!("\"{}*\"", host_prefix(instance));
     let subnets = subnets(instance);
     [
+        counts(),
         from_guests(&mine),
         opened_by_guests(&mine),
         translation(&mine, subnets, resolver),
@@ -36,6 +37,23 @@ pub fn ruleset(instance: u8, resolver: &Resolver) -> String {
         to_host(&mine, resolver),
     ]
     .concat()
+}
+
+/// What is counted for each guest, by its interface: the connections it has opened and accepted,
+/// and packets that were dropped or refused, by reason.
+pub const COUNTS: [&str; 6] = [
+    "opened",
+    "accepted",
+    "foreign_source",
+    "too_many_connections",
+    "isolated_guest",
+    "host_service",
+];
+
+/// The sets that count. The first packet of a guest adds its element, and a start removes it.
+fn counts() -> String {
+    let set = |name| format!("  set {name} {{ type iface_index; flags dynamic; }}\n");
+    format!("\n{}", COUNTS.map(set).concat())
 }
 
 /// All groups of guests' interfaces.
@@ -60,7 +78,11 @@ fn from_guests(mine: &str) -> String {
     ip6 daddr ::1 drop
     icmpv6 type {{ nd-router-advert, nd-redirect }} drop
     icmp type redirect drop
-    fib saddr . iif oif missing drop comment "not the guest's own address"
+    fib saddr . iif oif missing goto not_its_address
+  }}
+  chain not_its_address {{
+    add @foreign_source {{ iif counter }}
+    drop
   }}
 "#
     )
@@ -80,11 +102,15 @@ fn opened_by_guests(mine: &str) -> String {
   # Each time that it counts, the kernel lists the packet's connection first, and only few that are
   # gone are taken off the list then. So a guest that is refused is not counted again for a while.
   chain count_opened {{
-    iif @refused_openers drop
+    iif @refused_openers goto too_many
     add @openers {{ iif ct count over {CONNECTIONS_MAX} }} goto refuse_opened
   }}
   chain refuse_opened {{
     add @refused_openers {{ iif }}
+    goto too_many
+  }}
+  chain too_many {{
+    add @too_many_connections {{ iif counter }}
     drop
   }}
 "
@@ -104,8 +130,10 @@ fn translation(mine: &str, (v4, v6): (Ipv4Addr, Ipv6Addr), resolver: &Resolver) 
   # Guests that reach their own published ports.
   set hairpin_4 {{ type ipv4_addr . ipv4_addr; }}
   set hairpin_6 {{ type ipv6_addr . ipv6_addr; }}
+  # Each connection of a guest once.
   chain published {{
     type nat hook prerouting priority dstnat; policy accept;
+    iifname {mine} add @opened {{ iif counter }}
     {dns}
     fib daddr type local meta l4proto {{ tcp, udp }} goto dnat_lookup
   }}
@@ -127,6 +155,7 @@ fn translation(mine: &str, (v4, v6): (Ipv4Addr, Ipv6Addr), resolver: &Resolver) 
   }}
   chain masquerade_guests {{
     type nat hook postrouting priority srcnat; policy accept;
+    oifname {mine} add @accepted {{ oif counter }}
     oifname {mine} ip saddr 127.0.0.0/8 masquerade
     oifname {mine} ip6 saddr ::1 masquerade
     oifname {mine} ip saddr . ip daddr @hairpin_4 masquerade
@@ -158,6 +187,7 @@ fn between_guests(mine: &str, (v4, v6): (Ipv4Addr, Ipv6Addr)) -> String {
   chain isolated {{
     ip saddr . ip daddr @hairpin_4 accept
     ip6 saddr . ip6 daddr @hairpin_6 accept
+    iifname {mine} add @isolated_guest {{ iif counter }}
     drop
   }}
 "
@@ -179,6 +209,7 @@ fn to_host(mine: &str, resolver: &Resolver) -> String {
     icmp type echo-request accept
     icmpv6 type {{ echo-request, nd-neighbor-solicit, nd-neighbor-advert }} accept
     {own_dns}
+    add @host_service {{ iif counter }}
     meta l4proto tcp reject with tcp reset
     reject with icmpx port-unreachable
   }}
