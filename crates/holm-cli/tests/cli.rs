@@ -240,7 +240,7 @@ fn completion_knows_verbs_options_and_keys() {
     assert_eq!(words(&["create", "web", "--init", ""]), "system\nminimal\n");
     assert_eq!(words(&["run", "--network", "p"]), "private\n");
     assert_eq!(words(&["ls", "--color", "a"]), "auto\nalways\n");
-    assert_eq!(words(&["--root", "/x", "sta"]), "start\nstatus\n");
+    assert_eq!(words(&["--root", "/x", "sta"]), "start\nstatus\nstat\n");
     assert_eq!(words(&["stop", "--root", "=", "/x", "-q", "--ti"]), "--timeout\n");
     assert!(!words(&[""]).contains("monitor-ended"));
     assert_eq!(
