@@ -102,12 +102,23 @@ struct {
 struct traffic {
 	__u64 sent_packets, sent_bytes, received_packets, received_bytes;
 	__u64 opened, accepted; /* TCP connections */
-	__u64 foreign_source, foreign_destination; /* packets dropped */
+	__u64 foreign_source, foreign_destination, over_cap; /* packets dropped */
 };
-_Static_assert(sizeof(struct traffic) == 64, "holm-bpf's TRAFFIC");
+_Static_assert(sizeof(struct traffic) == 72, "holm-bpf's TRAFFIC");
 struct {
 	int unused;
 } traffic SEC(".maps");
+
+/* How fast a guest may receive, by its loopback network: holm-bpf's `cap_value` writes it. A token
+ * bucket as a time: until `next` all that may be received by now has been. */
+#define BURST 250000000 /* nanoseconds */
+struct cap {
+	__u64 rate; /* bytes in a second, not 0 */
+	__u64 next; /* nanoseconds of CLOCK_MONOTONIC */
+};
+struct {
+	int unused;
+} caps SEC(".maps");
 
 /* The address at which a client has asked a socket that is bound to "any", if it is not the one
  * that the socket got: the answer comes from there. */

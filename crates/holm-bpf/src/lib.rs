@@ -45,6 +45,8 @@ pub enum Map {
     Made,
     /// [`Traffic`] of a guest by its loopback network, on each CPU.
     Traffic,
+    /// How fast a guest may receive, by its loopback network: [`cap_value`].
+    Caps,
     /// Sockets that were bound to "any", or sent something without having been bound.
     Any,
     /// Sockets in network namespaces that guests have made.
@@ -59,7 +61,7 @@ pub enum Map {
 
 impl Map {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Guests,
         Self::Owners,
         Self::Listeners,
@@ -68,6 +70,7 @@ impl Map {
         Self::Sockets,
         Self::Made,
         Self::Traffic,
+        Self::Caps,
         Self::Any,
         Self::Elsewhere,
         Self::Asked,
@@ -86,6 +89,7 @@ impl Map {
             Self::Sockets => "sockets",
             Self::Made => "made",
             Self::Traffic => "traffic",
+            Self::Caps => "caps",
             Self::Any => "any",
             Self::Elsewhere => "elsewhere",
             Self::Asked => "asked",
@@ -107,6 +111,7 @@ impl Map {
             | Self::Any
             | Self::Elsewhere => (4, 4),
             Self::Traffic => (4, TRAFFIC),
+            Self::Caps => (4, 16),
             Self::Asked => (20, 16),
             Self::Unserved | Self::Hosts => (24, 4),
         }
@@ -126,7 +131,7 @@ pub const BUILD: &str = include!(concat!(env!("OUT_DIR"), "/build-name.rs"));
 const GUEST: u32 = 8 + 4 + 4 + 16 + 4 + 4 + 8 * 4 + 8 * 16;
 
 /// The size of `struct traffic` in bytes.
-const TRAFFIC: u32 = 8 * 8;
+const TRAFFIC: u32 = 9 * 8;
 
 /// What a guest has sent and received: `struct traffic`, of all CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -147,6 +152,8 @@ pub struct Traffic {
     pub foreign_source: u64,
     /// Packets dropped because their destination was not one of its addresses.
     pub foreign_destination: u64,
+    /// Packets dropped because they came faster than the guest may receive.
+    pub over_cap: u64,
 }
 
 impl Traffic {
@@ -155,14 +162,14 @@ impl Traffic {
 
     /// Adds up the values of all CPUs in [`Map::Traffic`].
     pub fn of_all_cpus(values: &[u8]) -> Self {
-        let mut sum = [0u64; 8];
+        let mut sum = [0u64; 9];
         for value in values.chunks_exact(TRAFFIC as usize) {
             for (sum, field) in sum.iter_mut().zip(value.chunks_exact(8)) {
                 *sum += field.try_into().map_or(0, u64::from_ne_bytes);
             }
         }
         let [sent_packets, sent_bytes, received_packets, received_bytes, rest @ ..] = sum;
-        let [opened, accepted, foreign_source, foreign_destination] = rest;
+        let [opened, accepted, foreign_source, foreign_destination, over_cap] = rest;
         Self {
             sent_packets,
             sent_bytes,
@@ -172,8 +179,16 @@ impl Traffic {
             accepted,
             foreign_source,
             foreign_destination,
+            over_cap,
         }
     }
+}
+
+/// The value in [`Map::Caps`] of a guest that may receive so many bytes in a second.
+pub fn cap_value(rate: u64) -> [u8; 16] {
+    let mut value = [0; 16];
+    value[..8].copy_from_slice(&rate.max(1).to_ne_bytes());
+    value
 }
 
 /// What the programs know of a guest: `struct guest`.

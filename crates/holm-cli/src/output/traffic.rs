@@ -31,6 +31,8 @@ struct Dropped {
     foreign_source: Option<u64>,
     /// To an address that is not the guest's.
     foreign_destination: Option<u64>,
+    /// Received faster than `net.cap` of a native guest says.
+    over_cap: Option<u64>,
     /// Of a connection more than a guest may have.
     too_many_connections: Option<u64>,
     /// To another guest, where one of the two has `net.peers = false`.
@@ -46,6 +48,7 @@ impl From<&net::Traffic> for Traffic {
             let place = match reason {
                 Reason::ForeignSource => &mut dropped.foreign_source,
                 Reason::ForeignDestination => &mut dropped.foreign_destination,
+                Reason::OverCap => &mut dropped.over_cap,
                 Reason::TooManyConnections => &mut dropped.too_many_connections,
                 Reason::IsolatedGuest => &mut dropped.isolated_guest,
                 Reason::HostService => &mut dropped.host_service,

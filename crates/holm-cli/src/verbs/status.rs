@@ -158,6 +158,7 @@ fn why(reason: Reason) -> &'static str {
     match reason {
         Reason::ForeignSource => "from an address that is not its own",
         Reason::ForeignDestination => "to an address that is not its own",
+        Reason::OverCap => "faster than net.cap",
         Reason::TooManyConnections => "of more connections than it may have",
         Reason::IsolatedGuest => "to guests that it may not reach",
         Reason::HostService => "to services of the host",

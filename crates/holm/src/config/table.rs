@@ -372,7 +372,7 @@ pub(super) static KEYS: [Key; 46] = [
         kind: Kind::Rate,
         default: "none",
         effect: Live,
-        help: "at most so fast it sends through the uplink, and a private guest receives",
+        help: "at most so fast it sends through the uplink, and receives",
         set: |c, i| one(i, units::rate).map(|v| c.net.cap = Some(v)),
         show: |c, _| shown(c.net.cap, units::show_rate),
     },

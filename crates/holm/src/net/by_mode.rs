@@ -134,8 +134,9 @@ pub fn change(
     }
     shaping::add(after)?;
     step::done("reshape-class");
-    if has_veth(after) {
-        private::reshape(after)?;
+    match after.mode {
+        NetMode::Native => native::receive_at_most(after)?,
+        _ => private::reshape(after)?,
     }
     match (&before.shaping, &after.shaping) {
         (Some(old), Some(new)) if old.uplink == new.uplink => Ok(()),

@@ -33,6 +33,8 @@ pub enum Reason {
     ForeignSource,
     /// It was sent to a native guest at an address that is not the guest's.
     ForeignDestination,
+    /// It came to a native guest faster than `net.cap` says.
+    OverCap,
     /// It would have opened more connections than a guest may have.
     TooManyConnections,
     /// It was for another guest, and one of the two has `net.peers = false`.

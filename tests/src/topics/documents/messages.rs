@@ -236,7 +236,7 @@ const MESSAGES: [(&str, Said); 111] = [
         "cannot load the program NAME",
         Here(
             "holm create n --base busybox --net native -- true; strace -fqo strace.log -e \
-          inject=bpf:error=EPERM:when=31+ \"$HOLM\" start n",
+          inject=bpf:error=EPERM:when=33+ \"$HOLM\" start n",
         ),
     ),
     (

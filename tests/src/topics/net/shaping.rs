@@ -17,6 +17,7 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(what_is_reserved_shared_and_capped).bases(&["busybox"]),
     test!(what_a_private_guest_receives_is_capped).bases(&["busybox"]),
+    test!(what_a_native_guest_receives_is_capped).bases(&["busybox"]),
     test!(a_killed_change_is_repaired).bases(&["busybox"]),
     test!(a_refused_rate_changes_nothing).bases(&["busybox"]),
 ];
@@ -226,6 +227,42 @@ fn what_a_private_guest_receives_is_capped(sandbox: &mut Sandbox) {
     host.topology.host.with(|| holm::net::detach_unrecorded(instance, 1000)).unwrap();
     host.holm(&["unset", "slow", "net.cap"]).ok();
     assert!(!host.topology.host.sh(&format!("tc qdisc show dev {interface}")).contains("tbf"));
+    host.holm(&["rm", "-f", "slow"]).ok();
+    served.finish(sandbox.limit());
+    flood.join().unwrap();
+}
+
+fn what_a_native_guest_receives_is_capped(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    host.launch("slow", &["net.mode=native", "net.address=192.0.2.10", "net.cap=8M"]).ok();
+    let serve = ["exec", "slow", "--", "sh", "-c", "exec nc -l -p 9 >/dev/null"];
+    let mut command = sandbox.command();
+    let served = host.topology.host.with(|| Running::new(command.args(serve), b""));
+    let traffic = || host.holm(&["status", "slow", "--json"]).ok().json()["traffic"].clone();
+    let received = || traffic()["received_bytes"].as_f64().unwrap();
+    let dropped = || traffic()["dropped_packets"]["over_cap"].as_u64().unwrap();
+    let connect = || host.topology.outside.with(|| TcpStream::connect("192.0.2.10:9")).ok();
+    let mut stream = sandbox.wait_for("its server", connect);
+    stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+    let bytes = vec![0; 65536];
+    let flood = thread::spawn(move || while stream.write_all(&bytes).is_ok() {});
+    thread::sleep(Duration::from_millis(500));
+    let (begin, before) = (Instant::now(), received());
+    thread::sleep(Duration::from_secs(1));
+    let bytes = received() - before;
+    // And a packet as large as packets get.
+    let most = 8e6 / 8.0 * (begin.elapsed().as_secs_f64() + 0.25) + 65536.0;
+    assert!(bytes > most / 4.0 && bytes < most, "{bytes} of at most {most}");
+    assert!(dropped() > 0);
+    host.holm(&["unset", "slow", "net.cap"]).ok();
+    let before = dropped();
+    // The sender has learnt to be slow, and tries more from time to time.
+    sandbox.wait_for("it receives faster", || {
+        let (begin, before) = (Instant::now(), received());
+        thread::sleep(Duration::from_millis(200));
+        (received() - before > 2.0 * 8e6 / 8.0 * begin.elapsed().as_secs_f64()).then_some(())
+    });
+    assert_eq!(dropped(), before);
     host.holm(&["rm", "-f", "slow"]).ok();
     served.finish(sandbox.limit());
     flood.join().unwrap();

@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
-use holm_bpf::{Guest, Map, Traffic as Counted, network_key, owner_key};
+use holm_bpf::{Guest, Map, Traffic as Counted, cap_value, network_key, owner_key};
 use holm_sys::{bpf, socket};
 use rustix::fs::fstat;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -52,6 +52,7 @@ pub fn admit(
     let (instance, context) = (network.instance, network.context);
     loopback::add(loopback::address6(instance, context))?;
     begin_counts(instance, loopback::network(instance, context).octets())?;
+    receive_at_most(network)?;
     give(network, id, root)
 }
 
@@ -72,6 +73,19 @@ fn begin_counts(instance: u8, network: [u8; 4]) -> Result<(), Error> {
         .map_err(fail("add to"))
 }
 
+/// Bounds what a guest receives by its `net.cap`, or no longer. Programs of a Holm that did not
+/// know that leave it unbounded until the next start of a native guest replaces them.
+pub fn receive_at_most(network: &Network) -> Result<(), Error> {
+    let Some(caps) = programs::map_if_there(network.instance, Map::Caps)? else { return Ok(()) };
+    let key = loopback::network(network.instance, network.context).octets();
+    match network.shaping.as_ref().and_then(|shaping| shaping.cap) {
+        Some(cap) => {
+            caps.update(&key, &cap_value(cap / 8)).map_err(fail("bound what is received by"))
+        }
+        None => caps.delete(&key).map(drop).map_err(fail("remove from")),
+    }
+}
+
 /// What a guest that runs has sent and received; `None` if it runs since before that was counted.
 pub fn traffic(network: &Network) -> Result<Option<Traffic>, Error> {
     let (instance, context) = (network.instance, network.context);
@@ -89,6 +103,7 @@ pub fn traffic(network: &Network) -> Result<Option<Traffic>, Error> {
         dropped: vec![
             (Reason::ForeignSource, all.foreign_source),
             (Reason::ForeignDestination, all.foreign_destination),
+            (Reason::OverCap, all.over_cap),
         ],
     }))
 }
@@ -224,8 +239,10 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
     for map in [Map::Listening, Map::Sockets] {
         programs::map(instance, map)?.delete(&network4.octets()).map_err(fail("remove from"))?;
     }
-    if let Some(traffic) = programs::map_if_there(instance, Map::Traffic)? {
-        traffic.delete(&network4.octets()).map_err(fail("remove from"))?;
+    for map in [Map::Traffic, Map::Caps] {
+        if let Some(map) = programs::map_if_there(instance, map)? {
+            map.delete(&network4.octets()).map_err(fail("remove from"))?;
+        }
     }
     let both = [network_key(network4), owner_key(loopback6.into())];
     disown(instance, network.native.iter().copied().map(owner_key).chain(both), id)?;

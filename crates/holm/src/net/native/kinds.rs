@@ -16,7 +16,7 @@ pub const STEER: &str = "steer";
 /// What kind of map it is, and how large.
 pub fn map_kind(map: Map) -> MapKind {
     match map {
-        Map::Guests | Map::Listening => MapKind::Hash(GUESTS),
+        Map::Guests | Map::Listening | Map::Caps => MapKind::Hash(GUESTS),
         Map::Traffic => MapKind::PerCpuHash(GUESTS),
         Map::Sockets => MapKind::Hash(GUESTS + 1),
         Map::Owners => MapKind::Hash(ADDRESSES),

@@ -16,6 +16,7 @@
 //!   listening counted       maps: how many of a guest; those that are counted
 //!   sockets made            maps: how many a guest has made; those that are counted
 //!   traffic                 map: what a guest has sent and received
+//!   caps                    map: how fast a guest may receive
 //!   any elsewhere           maps: sockets bound to "any"; those in namespaces of guests
 //!   asked                   map: at which address a client has asked by UDP
 //!   unserved                map: addresses and ports that were asked by UDP, and are nobody's
@@ -34,7 +35,7 @@ mod programs;
 
 use std::net::IpAddr;
 
-pub use entry::{admit, change, destroy, dismiss, traffic};
+pub use entry::{admit, change, destroy, dismiss, receive_at_most, traffic};
 
 use super::error::Error;
 use super::link;
