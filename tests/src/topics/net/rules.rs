@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     test!(a_dead_guests_interface_is_replaced),
     test!(foreign_rules_stay_and_blocking_ones_are_found),
     test!(forwarding_keeps_advertised_routes),
+    test!(a_guest_has_rules_routes_and_interfaces_of_its_own).bases(&["busybox"]),
 ];
 
 /// All rules and what is in the sets, without what packets count there.
@@ -127,4 +128,45 @@ fn forwarding_keeps_advertised_routes(_: &mut Sandbox) {
     let _guest = topology.guest(1, 1, &Net::default());
     let settings = topology.host.sh("cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding /proc/sys/net/ipv6/conf/up0/accept_ra");
     assert_eq!(settings.split_whitespace().collect::<Vec<_>>(), ["1", "1", "2"]);
+}
+
+/// Guest root, with the host's programs: most guests have none of them.
+fn a_guest_has_rules_routes_and_interfaces_of_its_own(sandbox: &mut Sandbox) {
+    let topology = Topology::new();
+    let holm = |args: &[&str]| topology.host.with(|| sandbox.holm(args));
+    holm(&["launch", "own", "--base", "busybox", "--", "sleep", "1000"]).ok();
+    let pid = holm(&["status", "own", "--json"]).ok().json()["init_pid"].clone();
+    let inside =
+        |script: &str| topology.host.try_sh(&format!("nsenter -t {pid} -U -n -- sh -c '{script}'"));
+    let works = |script: &str| {
+        let output = inside(script);
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let _servers = ["[::]:81", "[::]:82"].map(|at| topology.outside.serve_tcp(at));
+    let get = |port: u16| {
+        let ask = format!("nc -w 5 192.0.2.1 {port} </dev/null");
+        holm(&["exec", "own", "--", "sh", "-c", &ask]).stdout
+    };
+    assert!(get(81).contains("192.0.2.2") && get(82).contains("192.0.2.2"));
+    let before = (ruleset(&topology), topology.host.sh("ip route; ip -br link"));
+    works("nft add table inet own; nft add chain inet own out \\{ type filter hook output priority 0\\; \\}
+           nft add rule inet own out tcp dport 81 counter reject");
+    assert_eq!(get(81), "", "its own rule refuses it");
+    assert!(get(82).contains("192.0.2.2"));
+    let rules = works("nft list table inet own");
+    assert!(rules.contains("counter packets") && !rules.contains("packets 0"), "{rules}");
+    works("ip route add blackhole 192.0.2.1/32");
+    assert_eq!(get(82), "", "its own route leads nowhere");
+    works("ip route del blackhole 192.0.2.1/32");
+    works(
+        "ip link add d0 type veth peer name d1; ip addr add 198.51.100.1/24 dev d0; ip link set d0 up",
+    );
+    let wireguard = "ip link add wg0 type wireguard";
+    if topology.outside.try_sh(wireguard).status.success() {
+        works(wireguard);
+    }
+    assert!(get(82).contains("192.0.2.2"));
+    assert_eq!((ruleset(&topology), topology.host.sh("ip route; ip -br link")), before);
+    holm(&["rm", "--force", "own"]).ok();
 }
