@@ -112,7 +112,7 @@ fn shell(sandbox: &Sandbox, program: &str, directory: &Path) -> Command {
 
 /// Lines as they are typed, and what the Tab key makes of them in zsh.
 const TYPED: [(&str, &str); 12] = [
-    ("holm stat", "holm status "),
+    ("holm statu", "holm status "),
     ("holm start --wa", "holm start --wait "),
     ("holm stop w", "holm stop web "),
     ("holm stop --timeout 5s db w", "holm stop --timeout 5s db web "),
@@ -164,7 +164,7 @@ fn fish_completes(sandbox: &mut Sandbox) {
     create(sandbox);
     let directory = directory_with_holm(sandbox);
     for (typed, expected) in [
-        ("holm sta", "start status "),
+        ("holm sta", "start stat status "),
         ("holm start --wa", "--wait "),
         ("holm stop ", "web "),
         ("holm stop --timeout 5s db w", "web "),
