@@ -71,13 +71,13 @@ pub fn is_permanent(item: &str, instance: u32) -> bool {
     }
 }
 
-/// Whether a set or map of the nftables table `inet NAME` has an element. What packets have added
-/// themselves (`flags dynamic`) is there until the table goes.
+/// Whether a set or map of the nftables table `inet NAME` has an element. What packets have counted
+/// is there until the table goes.
 fn names_a_guest(table: &str) -> bool {
     let output = Command::new("nft").args(["list", "table", "inet", table]).output();
     output.is_ok_and(|output| {
         let text = String::from_utf8_lossy(&output.stdout);
-        text.split("\n\n").any(|set| set.contains("elements =") && !set.contains("flags dynamic"))
+        text.split("\n\n").any(|set| set.contains("elements =") && !set.contains("counter packets"))
     })
 }
 

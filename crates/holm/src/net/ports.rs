@@ -26,8 +26,8 @@ const INSTANCES: &str = "/run/holm/instances";
 /// the ports of context ids up to 711 are below those that the kernel gives to whoever asks for any
 /// (32768 to 60999).
 const AUTO_FIRST: u16 = 10000;
-/// The highest instance number.
-const INSTANCE_MAX: u8 = 27;
+/// So many blocks further on those of the next Holm root begin: 27 are spread over all blocks.
+const BLOCKS_APART: u32 = 37;
 
 /// The instances of this host, with `own`.
 pub fn instances(own: u8) -> Result<Vec<u8>, Error> {
@@ -54,7 +54,7 @@ pub fn range(instance: u8, context: u32, ports: Ports) -> RangeInclusive<u16> {
         Ports::Range(first, last) => first..=last,
         Ports::Auto(count) => {
             // Another Holm root begins elsewhere, so that small ones do not meet.
-            let shift = u32::from(instance - 1) * ((ADDRESS_MAX + 1) / u32::from(INSTANCE_MAX));
+            let shift = u32::from(instance - 1) * BLOCKS_APART;
             let block = (context + shift) % (ADDRESS_MAX + 1);
             let first = AUTO_FIRST + u16::try_from(block).unwrap_or(0) * Ports::AUTO_MAX;
             first..=first + (count - 1)
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(range(1, 2, Ports::Auto(8)), 10064..=10071);
         assert_eq!(range(2, 1, Ports::Auto(32)), 11216..=11247);
         assert_eq!(range(9, 700, Ports::Range(20000, 20099)), 20000..=20099);
-        for instance in 1..=INSTANCE_MAX {
+        for instance in 1..=27 {
             let mut blocks: Vec<u16> = (1..=ADDRESS_MAX)
                 .map(|context| *range(instance, context, Ports::Auto(1)).start())
                 .collect();

@@ -6,10 +6,10 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::topology::{TestNetns, Topology};
+use super::topology::{Host, TestNetns};
 use crate::command::{Outcome, Running};
 use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
@@ -28,30 +28,15 @@ const UPLINK: u32 = 16;
 const HOST: u32 = 2;
 
 /// A host with an uplink of as many Mbit/s as an emulated machine can fill too.
-struct Host<'a> {
-    topology: Topology,
-    sandbox: &'a Sandbox,
+fn host(sandbox: &Sandbox) -> Host<'_> {
+    fs::write(sandbox.root().join("uplink.toml"), format!("rate = \"{UPLINK}M\"\n")).unwrap();
+    Host::new(sandbox)
 }
 
-impl<'a> Host<'a> {
-    fn new(sandbox: &'a Sandbox) -> Self {
-        let topology = Topology::new();
-        topology.host.sh("ip addr add 192.0.2.10/32 dev up0");
-        fs::write(sandbox.root().join("uplink.toml"), format!("rate = \"{UPLINK}M\"\n")).unwrap();
-        Self { topology, sandbox }
-    }
-
-    fn holm(&self, args: &[&str]) -> Outcome {
-        self.topology.host.with(|| self.sandbox.holm(args))
-    }
-
+impl Host<'_> {
     fn launch(&self, name: &str, settings: &[&str]) -> Outcome {
         let mount = format!("mounts+={}:/probe:ro", self.sandbox.probe_directory().display());
-        let mut args = vec!["launch", name, "--base", "busybox", "--set", &mount];
-        for setting in settings {
-            args.extend(["--set", setting]);
-        }
-        self.holm(&[&args[..], &["--", "sleep", "1000"]].concat())
+        self.run(name, &[&[mount.as_str()], settings].concat(), &["sleep", "1000"])
     }
 
     /// A guest sends as much as it can, for two minutes at most.
@@ -142,7 +127,7 @@ fn about(ratio: f64, expected: f64, what: &str) {
 
 fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     const DURING: Duration = Duration::from_secs(4);
-    let host = Host::new(sandbox);
+    let host = host(sandbox);
     sink(&host.topology.outside);
     let native = ["net.mode=native", "net.address=192.0.2.10"];
     host.launch("native", &[&native[..], &["net.share=100"]].concat()).ok();
@@ -196,80 +181,96 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     assert!(!left.contains("htb"), "{left}");
 }
 
+/// A client that sends to a guest as much as it can until the guest is gone.
+struct Flood {
+    served: Running,
+    sender: JoinHandle<()>,
+}
+
+impl Flood {
+    /// Sends to a server that it starts in the guest `slow`.
+    fn begin(host: &Host<'_>, client: &TestNetns, address: &str) -> Self {
+        let serve = ["exec", "slow", "--", "sh", "-c", "exec nc -l -p 9 >/dev/null"];
+        let mut command = host.sandbox.command();
+        let served = host.topology.host.with(|| Running::new(command.args(serve), b""));
+        let to = format!("{address}:9");
+        let connect = || client.with(|| TcpStream::connect(&to)).ok();
+        let mut stream = host.sandbox.wait_for("its server", connect);
+        // Nobody answers when the guest is gone.
+        stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+        let bytes = vec![0; 65536];
+        let sender = thread::spawn(move || while stream.write_all(&bytes).is_ok() {});
+        thread::sleep(Duration::from_millis(500));
+        Self { served, sender }
+    }
+
+    /// Removes the guest.
+    fn end(self, host: &Host<'_>) {
+        host.holm(&["rm", "-f", "slow"]).ok();
+        self.served.finish(host.sandbox.limit());
+        self.sender.join().unwrap();
+    }
+}
+
+/// By how much a number of bytes grows in some milliseconds, and how many seconds those were.
+fn growth(of: impl Fn() -> f64, milliseconds: u64) -> (f64, f64) {
+    let (begin, before) = (Instant::now(), of());
+    thread::sleep(Duration::from_millis(milliseconds));
+    let after = of();
+    (after - before, begin.elapsed().as_secs_f64())
+}
+
+/// Bytes in a second of 8 Mbit/s.
+const CAP: f64 = 1e6;
+
 fn what_a_private_guest_receives_is_capped(sandbox: &mut Sandbox) {
-    let host = Host::new(sandbox);
+    let host = host(sandbox);
     host.launch("slow", &["net.cap=8M"]).ok();
-    let serve = ["exec", "slow", "--", "sh", "-c", "echo ready; exec nc -l -p 9 >/dev/null"];
-    let mut command = sandbox.command();
-    let served = host.topology.host.with(|| Running::new(command.args(serve), b""));
     let found = host.holm(&["status", "slow", "--json"]).ok().json();
-    let to = format!("{}:9", found["addresses"][0].as_str().unwrap());
     let interface = found["network"]["host_interface"].as_str().unwrap().to_owned();
     let received = || {
         let text = host.topology.host.sh(&format!("tc -s qdisc show dev {interface}"));
         let bytes = text.split("Sent ").nth(1).unwrap().split(' ').next().unwrap();
         bytes.parse::<f64>().unwrap()
     };
-    let connect = || host.topology.host.with(|| TcpStream::connect(&to)).ok();
-    let mut stream = sandbox.wait_for("its server", connect);
-    // Nobody answers when the guest is gone.
-    stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
-    let bytes = vec![0; 65536];
-    let flood = thread::spawn(move || while stream.write_all(&bytes).is_ok() {});
-    thread::sleep(Duration::from_millis(500));
-    let (begin, before) = (Instant::now(), received());
-    thread::sleep(Duration::from_secs(1));
-    let bytes = received() - before;
-    let most = 8e6 / 8.0 * begin.elapsed().as_secs_f64() * 1.1 + 30_000.0;
+    let address = found["addresses"][0].as_str().unwrap();
+    let flood = Flood::begin(&host, &host.topology.host, address);
+    let (bytes, seconds) = growth(received, 1000);
+    let most = CAP * seconds * 1.1 + 30_000.0;
     assert!(bytes > 0.0 && bytes < most, "{bytes} of at most {most}");
     // What cleans up after others takes its bound for no uplink.
     let instance = u8::try_from(sandbox.instance().unwrap()).unwrap();
     host.topology.host.with(|| holm::net::detach_unrecorded(instance, 1000)).unwrap();
     host.holm(&["unset", "slow", "net.cap"]).ok();
     assert!(!host.topology.host.sh(&format!("tc qdisc show dev {interface}")).contains("tbf"));
-    host.holm(&["rm", "-f", "slow"]).ok();
-    served.finish(sandbox.limit());
-    flood.join().unwrap();
+    flood.end(&host);
 }
 
 fn what_a_native_guest_receives_is_capped(sandbox: &mut Sandbox) {
-    let host = Host::new(sandbox);
+    let host = host(sandbox);
     host.launch("slow", &["net.mode=native", "net.address=192.0.2.10", "net.cap=8M"]).ok();
-    let serve = ["exec", "slow", "--", "sh", "-c", "exec nc -l -p 9 >/dev/null"];
-    let mut command = sandbox.command();
-    let served = host.topology.host.with(|| Running::new(command.args(serve), b""));
     let traffic = || host.holm(&["status", "slow", "--json"]).ok().json()["traffic"].clone();
     let received = || traffic()["received_bytes"].as_f64().unwrap();
     let dropped = || traffic()["dropped_packets"]["over_cap"].as_u64().unwrap();
-    let connect = || host.topology.outside.with(|| TcpStream::connect("192.0.2.10:9")).ok();
-    let mut stream = sandbox.wait_for("its server", connect);
-    stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
-    let bytes = vec![0; 65536];
-    let flood = thread::spawn(move || while stream.write_all(&bytes).is_ok() {});
-    thread::sleep(Duration::from_millis(500));
-    let (begin, before) = (Instant::now(), received());
-    thread::sleep(Duration::from_secs(1));
-    let bytes = received() - before;
-    // And a packet as large as packets get.
-    let most = 8e6 / 8.0 * (begin.elapsed().as_secs_f64() + 0.25) + 65536.0;
+    let flood = Flood::begin(&host, &host.topology.outside, "192.0.2.10");
+    let (bytes, seconds) = growth(received, 1000);
+    // What a quarter of a second allows, and a packet as large as packets get.
+    let most = CAP * (seconds + 0.25) + 65536.0;
     assert!(bytes > most / 4.0 && bytes < most, "{bytes} of at most {most}");
     assert!(dropped() > 0);
     host.holm(&["unset", "slow", "net.cap"]).ok();
     let before = dropped();
     // The sender has learnt to be slow, and tries more from time to time.
     sandbox.wait_for("it receives faster", || {
-        let (begin, before) = (Instant::now(), received());
-        thread::sleep(Duration::from_millis(200));
-        (received() - before > 2.0 * 8e6 / 8.0 * begin.elapsed().as_secs_f64()).then_some(())
+        let (bytes, seconds) = growth(received, 200);
+        (bytes > 2.0 * CAP * seconds).then_some(())
     });
     assert_eq!(dropped(), before);
-    host.holm(&["rm", "-f", "slow"]).ok();
-    served.finish(sandbox.limit());
-    flood.join().unwrap();
+    flood.end(&host);
 }
 
 fn a_killed_change_is_repaired(sandbox: &mut Sandbox) {
-    let host = Host::new(sandbox);
+    let host = host(sandbox);
     let qdisc = || host.qdisc();
     let untouched = qdisc();
     let set = ["set", "one", "net.cap=4M"];
@@ -289,7 +290,7 @@ fn a_killed_change_is_repaired(sandbox: &mut Sandbox) {
 }
 
 fn a_refused_rate_changes_nothing(sandbox: &mut Sandbox) {
-    let host = Host::new(sandbox);
+    let host = host(sandbox);
     let qdisc = || host.qdisc();
     let untouched = qdisc();
     host.launch("greedy", &["net.reserve=16M"])

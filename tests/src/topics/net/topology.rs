@@ -20,6 +20,7 @@ use rustix::io::{Errno, read, write};
 use rustix::process::{Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use crate::command::Outcome;
 use crate::process::Stopped;
 use crate::sandbox::Sandbox;
 
@@ -307,5 +308,31 @@ impl Guest {
 
     pub fn v6(&self, port: u16) -> String {
         format!("[{}]:{port}", self.plan.guest_v6.unwrap())
+    }
+}
+
+/// A host on which holm runs, with an address for a native guest.
+pub struct Host<'a> {
+    pub topology: Topology,
+    pub sandbox: &'a Sandbox,
+}
+
+impl<'a> Host<'a> {
+    pub fn new(sandbox: &'a Sandbox) -> Self {
+        let topology = Topology::new();
+        topology.host.sh("ip addr add 192.0.2.10/32 dev up0");
+        Self { topology, sandbox }
+    }
+
+    pub fn holm(&self, args: &[&str]) -> Outcome {
+        self.topology.host.with(|| self.sandbox.holm(args))
+    }
+
+    /// Starts a guest of busybox with a command as its init.
+    pub fn run(&self, name: &str, settings: &[&str], command: &[&str]) -> Outcome {
+        let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+        let head = ["launch", name, "--base", "busybox"].into_iter();
+        let args = head.chain(settings).chain(["--"]).chain(command.iter().copied());
+        self.holm(&args.collect::<Vec<_>>())
     }
 }

@@ -6,7 +6,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::topology::{PATIENCE, TestNetns, Topology};
+use super::topology::{Host, PATIENCE, TestNetns};
 use crate::command::Outcome;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
@@ -21,32 +21,13 @@ pub const TESTS: &[Test] = &[
 /// Bytes of what is transferred.
 const SIZE: usize = 1 << 20;
 
-struct Host<'a> {
-    topology: Topology,
-    sandbox: &'a Sandbox,
-}
-
-impl<'a> Host<'a> {
-    fn new(sandbox: &'a Sandbox) -> Self {
-        let topology = Topology::new();
-        topology.host.sh("ip addr add 192.0.2.10/32 dev up0");
-        Self { topology, sandbox }
-    }
-
-    fn holm(&self, args: &[&str]) -> Outcome {
-        self.topology.host.with(|| self.sandbox.holm(args))
-    }
-
+impl Host<'_> {
     /// Starts a guest with a web server, which has a page of [`SIZE`] bytes.
-    fn launch(&self, name: &str, settings: &[&str]) {
-        let mut args = vec!["launch", name, "--base", "busybox"];
-        for setting in settings {
-            args.extend(["--set", setting]);
-        }
+    fn serve_page(&self, name: &str, settings: &[&str]) {
         let server = format!(
             "mkdir -p /srv && head -c {SIZE} /dev/zero >/srv/page && exec httpd -f -p 80 -h /srv"
         );
-        self.holm(&[&args[..], &["--", "sh", "-c", &server]].concat()).ok();
+        self.run(name, settings, &["sh", "-c", &server]).ok();
     }
 
     fn exec(&self, name: &str, script: &str) -> Outcome {
@@ -119,7 +100,7 @@ fn traffic_is_counted(host: &Host<'_>, client: &TestNetns, address: IpAddr) {
 
 fn a_private_guests_traffic_is_counted(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
-    host.launch("web", &[]);
+    host.serve_page("web", &[]);
     let status = host.holm(&["status", "web", "--json"]).ok().json();
     let address = status["addresses"][0].as_str().unwrap().parse().unwrap();
     traffic_is_counted(&host, &host.topology.host, address);
@@ -127,14 +108,14 @@ fn a_private_guests_traffic_is_counted(sandbox: &mut Sandbox) {
 
 fn a_native_guests_traffic_is_counted(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
-    host.launch("web", &["net.mode=native", "net.address=192.0.2.10"]);
+    host.serve_page("web", &["net.mode=native", "net.address=192.0.2.10"]);
     traffic_is_counted(&host, &host.topology.outside, "192.0.2.10".parse().unwrap());
 }
 
 fn packets_of_a_private_guest_are_dropped_and_counted(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
-    host.launch("web", &[]);
-    host.launch("alone", &["net.peers=false"]);
+    host.serve_page("web", &[]);
+    host.serve_page("alone", &["net.peers=false"]);
     let alone = host.holm(&["status", "alone", "--json"]).ok().json()["addresses"][0].clone();
     let dropped = |name, reason: &str| host.traffic(name)["dropped_packets"][reason].clone();
     for reason in ["foreign_source", "too_many_connections", "isolated_guest", "host_service"] {
