@@ -45,8 +45,12 @@ fn without_numbers(text: &str) -> Vec<String> {
         if plain.starts_with("fd0:") {
             return "address".to_owned();
         }
-        // A guest that has just started has sent some hundred bytes, or a thousand.
-        plain.replace("0.0", "0").replace("0K", "0")
+        // A guest that has just started has sent some hundred bytes, or a thousand, and received a
+        // packet or several.
+        match plain.as_str() {
+            "packet" => "packets".to_owned(),
+            _ => plain.replace("0.0", "0").replace("0K", "0"),
+        }
     };
     let line = |line: &str| line.split_whitespace().map(number).collect::<Vec<_>>().join(" ");
     text.lines().map(line).filter(|line| !line.is_empty()).collect()
