@@ -11,10 +11,12 @@ use std::process::Command;
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot(BTreeSet<String>);
 
-/// The lock file of an instance's ruleset, or its directory: both are kept once they exist.
+/// The lock file of an instance's ruleset or access rules, or its directory: they are kept once
+/// they exist.
 fn is_lock(item: &str) -> bool {
     let Some(path) = item.strip_prefix("file /run/holm/") else { return false };
-    path.strip_suffix("/net.lock").unwrap_or(path).parse::<u8>().is_ok()
+    let locked = path.strip_suffix("/net.lock").or(path.strip_suffix("/access.lock"));
+    locked.unwrap_or(path).parse::<u8>().is_ok()
 }
 
 impl Snapshot {

@@ -10,7 +10,7 @@ use super::health::Health;
 use super::last_run::LastRun;
 use super::limits::Limits;
 use super::time::Time;
-use super::traffic::Traffic;
+use super::traffic::{AccessRule, Traffic};
 
 /// A guest at a glance.
 #[derive(Debug, Serialize)]
@@ -48,6 +48,8 @@ pub struct Guest {
     limits: Limits,
     /// What it has sent and received in this run; null if it does not run, or nobody counts that.
     traffic: Option<Traffic>,
+    /// What its `net.allow` and `net.deny` have matched in this run; none if it does not run.
+    access: Vec<AccessRule>,
     /// Whether its monitor and its readiness are as they should be.
     health: Health,
     /// How its last run ended; null before the first has.
@@ -158,6 +160,7 @@ impl From<&Summary> for Guest {
                 .map(|record| IdRange { first: record.ids.base, count: record.ids.count }),
             limits: guest.into(),
             traffic: guest.traffic.as_ref().map(Traffic::from),
+            access: guest.access.iter().map(AccessRule::from).collect(),
             health: guest.into(),
             last_run: last.map(LastRun::from),
             pending_restart: last.and_then(|last| last.pending.as_ref()).map(pending),

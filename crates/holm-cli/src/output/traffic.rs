@@ -1,5 +1,5 @@
 use holm::guest::Summary;
-use holm::net::{self, Reason};
+use holm::net::{self, Counted, Reason};
 use serde::Serialize;
 
 /// What a guest has sent and received in a run, within itself excepted.
@@ -63,6 +63,31 @@ impl From<&net::Traffic> for Traffic {
             opened_connections: traffic.opened,
             accepted_connections: traffic.accepted,
             dropped_packets: dropped,
+        }
+    }
+}
+
+/// An item of `net.deny` or `net.allow`, and what it has matched.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AccessRule {
+    /// The item.
+    rule: String,
+    /// Whether it is of `net.deny`; otherwise it is an exception.
+    denies: bool,
+    /// Packets that it has matched.
+    packets: u64,
+    /// Their bytes, from the IP header on.
+    bytes: u64,
+}
+
+impl From<&Counted> for AccessRule {
+    fn from(counted: &Counted) -> Self {
+        Self {
+            rule: counted.rule.to_string(),
+            denies: counted.denies,
+            packets: counted.matched.packets,
+            bytes: counted.matched.bytes,
         }
     }
 }

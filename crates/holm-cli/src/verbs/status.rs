@@ -5,7 +5,7 @@ use holm::cgroup::Usage;
 use holm::config::{NetMode, show_rate};
 use holm::guest::{self, Guest, Summary};
 use holm::monitor::{Ended, How};
-use holm::net::{Reason, Traffic, Volume};
+use holm::net::{Counted, Reason, Traffic, Volume};
 use holm::pool::Name;
 use holm::record::{LastRun, RunRecord, Shaping, shown_ports};
 
@@ -55,6 +55,13 @@ fn text(guest: &Summary, colour: bool) -> String {
     }
     if let Some(counted) = &guest.traffic {
         traffic(&mut lines, counted);
+    }
+    for (key, denies) in [("allows", false), ("denies", true)] {
+        let matched: Vec<String> =
+            guest.access.iter().filter(|it| it.denies == denies).map(matched).collect();
+        if !matched.is_empty() {
+            lines.push((key, matched.join(", ")));
+        }
     }
     if guest.oom_kills > 0 {
         lines.push((
@@ -151,6 +158,11 @@ fn traffic(lines: &mut Vec<(&str, String)>, traffic: &Traffic) {
     if !dropped.is_empty() {
         lines.push(("dropped", dropped.join(", ")));
     }
+}
+
+/// What an item of `net.allow` or `net.deny` has matched.
+fn matched(counted: &Counted) -> String {
+    format!("{} ({})", counted.rule, term::count(counted.matched.packets, "packet"))
 }
 
 /// Which packets were dropped or refused.

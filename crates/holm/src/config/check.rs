@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use holm_bpf::ADDRESSES_MAX;
 
 use super::entry::Entry;
-use super::types::{Arch, BindMount, Config, Init, NetMode};
+use super::types::{Arch, BindMount, Config, Init, Net, NetMode};
 use super::units::show_rate;
 
 /// A conflict, reported at a key and at an item of its list.
@@ -89,6 +89,7 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
         let message = format!("net.cap is less than net.reserve, {}", show_rate(reserve));
         return Err(conflict("net.cap", message));
     }
+    check_access(net)?;
     if net.mode != NetMode::Native {
         let given =
             [("net.interface", net.interface.is_some()), ("net.hide-sockets", net.hide_sockets)];
@@ -111,6 +112,8 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
         ("net.reserve", net.reserve.is_some()),
         ("net.share", net.share.is_some()),
         ("net.cap", net.cap.is_some()),
+        ("net.deny", !net.deny.is_empty()),
+        ("net.allow", !net.allow.is_empty()),
     ];
     match excluded.iter().find(|(_, given)| *given) {
         Some((key, _)) => {
@@ -118,6 +121,27 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
         }
         None => Ok(()),
     }
+}
+
+/// The most items of `net.deny` and of `net.allow`: a packet that opens a connection passes them
+/// one by one.
+const ACCESS_RULES_MAX: usize = 64;
+
+fn check_access(net: &Net) -> Result<(), Conflict> {
+    for (key, rules) in [("net.deny", &net.deny), ("net.allow", &net.allow)] {
+        no_duplicates(key, rules.iter())?;
+        if rules.len() > ACCESS_RULES_MAX {
+            let message = format!("{key}: a guest has at most {ACCESS_RULES_MAX} of them");
+            return Err(Conflict { item: Some(ACCESS_RULES_MAX), ..conflict(key, message) });
+        }
+    }
+    if net.deny.is_empty() && !net.allow.is_empty() {
+        // Who takes it for the list of all that is allowed must not believe to have that.
+        let message = "net.allow has exceptions from net.deny, which is empty; to allow nothing \
+                       else, also set net.deny = [\"in\", \"out\"]";
+        return Err(conflict("net.allow", message));
+    }
+    Ok(())
 }
 
 fn check_addresses(config: &Config) -> Result<(), Conflict> {

@@ -37,4 +37,4 @@ pub use nearest::nearest;
 pub use parse::parse;
 pub use types::*;
 pub use units::{duration, rate, show_duration, show_rate, size};
-pub use values::{disk_size, signals};
+pub use values::{access_rule, disk_size, signals};

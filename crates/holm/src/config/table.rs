@@ -26,7 +26,7 @@ const MODES: [(&str, NetMode); 4] = [
 const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
 
 /// All keys, in the order of the documentation.
-pub(super) static KEYS: [Key; 46] = [
+pub(super) static KEYS: [Key; 48] = [
     Key {
         name: "base",
         kind: Kind::Text,
@@ -335,6 +335,25 @@ pub(super) static KEYS: [Key; 46] = [
         help: "it may reach services of the host, by any address of the host but loopback",
         set: |c, i| flag(i).map(|v| c.net.host_access = v),
         show: |c, _| vec![c.net.host_access.to_string()],
+    },
+    Key {
+        name: "net.deny",
+        kind: Kind::List("out:tcp:25"),
+        default: "none",
+        effect: Live,
+        help: "connections that are refused, or dropped if others open them: in or out, then \
+               [:tcp|:udp|:icmp][:PORT|:FIRST-LAST][@ADDRESS|@NETWORK], as in:tcp:22@203.0.113.0/24",
+        set: |c, i| each(i, values::access_rule).map(|v| c.net.deny = v),
+        show: |c, _| c.net.deny.iter().map(ToString::to_string).collect(),
+    },
+    Key {
+        name: "net.allow",
+        kind: Kind::List("out:tcp:443"),
+        default: "none",
+        effect: Live,
+        help: "exceptions from net.deny, in the same form",
+        set: |c, i| each(i, values::access_rule).map(|v| c.net.allow = v),
+        show: |c, _| c.net.allow.iter().map(ToString::to_string).collect(),
     },
     Key {
         name: "net.dns",

@@ -207,6 +207,10 @@ pub struct Net {
     pub peers: bool,
     /// It may open connections to services of the host.
     pub host_access: bool,
+    /// Connections that are refused, or dropped when others open them.
+    pub deny: Vec<AccessRule>,
+    /// Exceptions from `deny`.
+    pub allow: Vec<AccessRule>,
     /// Name servers; empty means the host's.
     pub dns: Vec<IpAddr>,
     /// Bits in a second that it can always send through the uplink.
@@ -228,6 +232,8 @@ impl Default for Net {
             ports: None,
             peers: true,
             host_access: false,
+            deny: Vec::new(),
+            allow: Vec::new(),
             dns: Vec::new(),
             reserve: None,
             share: None,
@@ -275,6 +281,45 @@ pub enum Ports {
 impl Ports {
     /// The most ports of a range that is not given: every context id has a block of so many.
     pub const AUTO_MAX: u16 = 32;
+}
+
+/// Connections that `net.deny` or `net.allow` names, by who opens them: UDP and ICMP as the host's
+/// connection tracking sees them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AccessRule {
+    /// Who opens them.
+    pub direction: Direction,
+    /// Their protocol; `None` means any.
+    pub protocol: Option<Protocol>,
+    /// With whom; `None` means everybody.
+    pub peer: Option<Prefix>,
+}
+
+/// Who opens a connection of a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Others.
+    In,
+    /// The guest.
+    Out,
+}
+
+/// The protocol of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// `ICMP` and `ICMPv6`.
+    Icmp,
+    /// One with ports: to any port, or to those from the first to the last.
+    Ports(Proto, Option<(u16, u16)>),
+}
+
+/// The addresses that begin alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Prefix {
+    /// The first of them.
+    pub address: IpAddr,
+    /// How many bits are alike.
+    pub length: u8,
 }
 
 /// Protocol of a published port.

@@ -1,4 +1,4 @@
-//! Addresses and rates of a guest that change while it runs.
+//! Addresses, access rules and rates of a guest that change while it runs.
 
 use super::error::Result;
 use super::handle::LockedGuest;
@@ -13,11 +13,13 @@ use crate::step;
 pub struct AtOnce {
     /// `net.address`.
     pub addresses: bool,
+    /// `net.deny` and `net.allow`.
+    pub access: bool,
     /// `net.reserve`, `net.share` and `net.cap`.
     pub rates: bool,
 }
 
-/// Gives a guest that runs the addresses and rates of its new settings.
+/// Gives a guest that runs the addresses, access rules and rates of its new settings.
 pub fn change_network(
     guest: &LockedGuest<'_>,
     running: &mut RunningGuest,
@@ -31,6 +33,12 @@ pub fn change_network(
     {
         change(guest, running, after)?;
         at_once.addresses = true;
+    }
+    if (&old.deny, &old.allow) != (&new.deny, &new.allow)
+        && let Some(after) = net::with_access(&running.record.network, new)
+    {
+        change(guest, running, after)?;
+        at_once.access = true;
     }
     if (old.reserve, old.share, old.cap) != (new.reserve, new.share, new.cap)
         && let Some(after) = net::reshaped(&running.record.network, new)?
@@ -46,14 +54,17 @@ pub fn restore(guest: &LockedGuest<'_>, running: &mut RunningGuest, to: Network)
     if running.record.network == to { Ok(()) } else { change(guest, running, to) }
 }
 
-/// The run record names all addresses while they change, and a rate before and after the guest has
-/// it: whoever cleans up after a command that was killed takes them back.
+/// The run record names all addresses and access rules while they change, and a rate before and
+/// after the guest has it: whoever cleans up after a command that was killed takes them back.
 fn change(guest: &LockedGuest<'_>, running: &mut RunningGuest, after: Network) -> Result<()> {
     let before = running.record.network.clone();
     let mut both = after.clone();
     let more = |it: &&_| !after.native.contains(it);
     both.native.extend(before.native.iter().filter(more));
     both.added.extend(before.added.iter().filter(|it| !after.added.contains(it)));
+    if both.access.is_empty() {
+        both.access = before.access.clone();
+    }
     both.shaping = after.shaping.clone().or(before.shaping.clone());
     running.record.network = both;
     running.write_record(guest.name())?;

@@ -74,12 +74,13 @@ fn replace_locked(guest: &LockedGuest<'_>, before: &str, after: &str) -> Result<
     let mut keys = config::changed(&old, &new);
     let (fitted, at_once) = written?;
     let is_rate = |key: &str| matches!(key, "net.reserve" | "net.share" | "net.cap");
+    let is_access = |key: &str| matches!(key, "net.deny" | "net.allow");
     for (key, effect) in &mut keys {
         if fitted == Fitted::AtNextStart && key.starts_with("disk.") {
             *effect = Effect::NextStart;
         } else if at_once.addresses && key == "net.address" {
             *effect = Effect::Live;
-        } else if !at_once.rates && is_rate(key) {
+        } else if (!at_once.rates && is_rate(key)) || (!at_once.access && is_access(key)) {
             *effect = Effect::NextStart;
         }
     }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use super::access;
 use super::dns;
 use super::error::Error;
 use super::host::Host;
@@ -16,7 +17,7 @@ use super::route::is_taken;
 use super::shaping;
 use super::traffic::Traffic;
 use crate::config::{Net, NetMode};
-use crate::record::Network;
+use crate::record::{Access, Network};
 use crate::step;
 
 fn implementation(network: &Network) -> &'static dyn Mode {
@@ -80,8 +81,8 @@ pub fn has_veth(network: &Network) -> bool {
     implementation(network).has_veth()
 }
 
-/// Gives a guest the rate at which it sends, and a native one its addresses, before any process of
-/// it runs. `pool` opens the cgroup of
+/// Gives a guest the rate at which it sends, its access rules, and a native one its addresses,
+/// before any process of it runs. `pool` opens the cgroup of
 /// the Holm root, `cgroup` is the guest's below it, `root` the uid of guest root on the host.
 pub fn admit<E: From<Error>>(
     network: &Network,
@@ -90,10 +91,14 @@ pub fn admit<E: From<Error>>(
     root: u32,
 ) -> Result<(), E> {
     shaping::add(network)?;
-    match network.mode {
-        NetMode::Native => Ok(native::admit(network, pool()?.as_fd(), cgroup, root)?),
-        _ => Ok(()),
+    if network.mode == NetMode::Native {
+        native::admit(network, pool()?.as_fd(), cgroup, root)?;
     }
+    // The addresses are the guest's by now, and no rules of another guest.
+    if !network.access.is_empty() {
+        access::set(network)?;
+    }
+    Ok(())
 }
 
 /// The network of a guest that runs after its addresses have changed to those of `net`; `None` if
@@ -117,8 +122,16 @@ pub fn reshaped(running: &Network, net: &Net) -> Result<Option<Network>, Error> 
     Ok(Some(Network { shaping, ..running.clone() }))
 }
 
-/// Gives a guest that runs the addresses and rates of `after`, which [`readdressed`] and
-/// [`reshaped`] have made of `before`.
+/// The network of a guest that runs after its access rules have changed to those of `net`; `None`
+/// if they take effect at its next start.
+pub fn with_access(running: &Network, net: &Net) -> Option<Network> {
+    let has_rules = |mode| matches!(mode, NetMode::Private | NetMode::Native);
+    let access = Access::of(net);
+    (has_rules(running.mode) && has_rules(net.mode)).then(|| Network { access, ..running.clone() })
+}
+
+/// Gives a guest that runs the addresses, access rules and rates of `after`, which
+/// [`readdressed`], [`with_access`] and [`reshaped`] have made of `before`.
 pub fn change(
     before: &Network,
     after: &Network,
@@ -126,8 +139,19 @@ pub fn change(
     root: u32,
 ) -> Result<(), Error> {
     // What looks the same may have been recorded by a change that was killed.
+    let rules = !before.access.is_empty() || !after.access.is_empty();
     if after.mode == NetMode::Native {
+        if rules {
+            // At no time has it an address without rules.
+            let mut native = after.native.clone();
+            native.extend(before.native.iter().filter(|it| !after.native.contains(it)));
+            access::set(&Network { native, ..after.clone() })?;
+        }
         native::change(before, after, cgroup, root)?;
+    }
+    if rules {
+        access::set(after)?;
+        step::done("change-access");
     }
     if before.shaping.is_none() && after.shaping.is_none() {
         return Ok(());
@@ -148,6 +172,10 @@ pub fn change(
 /// is nothing to take back.
 pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
     shaping::remove(network)?;
+    // Before another guest can have the addresses.
+    if !network.access.is_empty() {
+        access::remove(network.instance, network.context)?;
+    }
     match network.mode {
         NetMode::Native => native::dismiss(network, cgroup),
         _ => Ok(()),
@@ -182,6 +210,7 @@ pub fn detach(network: &Network) -> Result<(), Error> {
 /// nothing to remove.
 pub fn detach_unrecorded(instance: u8, context: u32) -> Result<(), Error> {
     shaping::remove_unrecorded(instance, context)?;
+    access::remove(instance, context)?;
     private::detach(instance, context)
 }
 
@@ -194,6 +223,7 @@ pub fn clean_up(network: &Network) -> Result<(), Error> {
 pub fn destroy_instance(instance: u8) -> Result<(), Error> {
     native::destroy(instance)?;
     shaping::destroy(instance)?;
+    access::destroy(instance)?;
     private::destroy(instance)
 }
 

@@ -5,6 +5,7 @@
 //! [`by_mode`] dispatches to them. The other files are shared by all modes: netlink, interfaces and
 //! routes, name servers, published ports, errors.
 
+mod access;
 mod addresses;
 mod by_mode;
 mod dns;
@@ -16,6 +17,7 @@ mod loopback;
 mod mode;
 mod native;
 mod netlink;
+mod nft;
 mod none;
 mod plan;
 mod ports;
@@ -28,11 +30,12 @@ mod sysctl;
 mod traffic;
 mod uapi;
 
+pub use access::{Counted, counted, is_set as has_access_rules, set as set_access_rules};
 pub use addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, context_of};
 pub use by_mode::{
     admit, attach, change, check_address, check_addresses, clean_up, configure_inside,
     destroy_instance, detach, detach_unrecorded, dismiss, files, has_own_namespace, has_veth,
-    is_attached, plan, readdressed, reshaped, responder, traffic,
+    is_attached, plan, readdressed, reshaped, responder, traffic, with_access,
 };
 pub use error::Error;
 pub use loopback::loopback_up;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, host_interface, subnets};
 use super::error::Error;
 use crate::config::{Net, NetMode};
-use crate::record::Network;
+use crate::record::{Access, Network};
 
 /// The MTU without an uplink, in bytes.
 pub const MTU_DEFAULT: u32 = 1500;
@@ -35,6 +35,7 @@ pub fn plan_addresses(instance: u8, context: u32, net: &Net) -> Result<Network, 
         added: Vec::new(),
         hides_sockets: net.hide_sockets,
         shaping: None,
+        access: Access::of(net),
     };
     if net.mode == NetMode::Native {
         // They are the host's: `native` looks whether it has them.

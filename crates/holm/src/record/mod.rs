@@ -5,6 +5,7 @@
 //! ended, under another version of Holm: so stored names never change, and fields that were added
 //! later have a default.
 
+mod access;
 mod clock;
 mod ids;
 mod last;
@@ -12,6 +13,7 @@ mod network;
 pub(crate) mod ports;
 mod run;
 
+pub use access::Access;
 pub(crate) use clock::{now, since_boot};
 pub(crate) use ids::NESTED_RANGES;
 pub use ids::{Ids, RANGE};

@@ -2,6 +2,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
+use super::access::Access;
 use super::ports;
 use crate::config::{NetMode, Publish};
 
@@ -49,6 +50,9 @@ pub struct Network {
     /// How fast it sends through the uplink; `None` without any of the keys for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaping: Option<Shaping>,
+    /// Which connections are refused.
+    #[serde(default, skip_serializing_if = "Access::is_empty")]
+    pub access: Access,
 }
 
 /// How fast a guest sends through the uplink (`VServer`'s network `QoS`, OLS 2007, 2.2.5), in bits

@@ -1,5 +1,6 @@
 //! Networks with real traffic, most of them in network namespaces made for each test.
 
+mod access;
 mod managers;
 mod native;
 mod ports;
@@ -17,6 +18,7 @@ use crate::test::Test;
 
 pub fn tests() -> Vec<Test> {
     [
+        access::TESTS,
         reach::TESTS,
         native::TESTS,
         native::changes::TESTS,

@@ -1,5 +1,6 @@
 //! Values that have a form of their own, each read from the text of one item.
 
+mod access;
 mod address;
 mod capability;
 mod cpu_set;
@@ -13,6 +14,7 @@ mod signal;
 mod ssh_key;
 mod volume;
 
+pub use access::access_rule;
 pub(super) use address::address;
 pub(super) use capability::capability;
 pub(super) use cpu_set::cpu_set;

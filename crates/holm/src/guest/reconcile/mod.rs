@@ -4,6 +4,7 @@
 //! A difference is left by a process of Holm that was killed. Every command that looks at a guest
 //! or changes one reconciles it first, under the guest's lock.
 
+mod access;
 mod adopt;
 mod clean_up;
 mod monitor_title;
@@ -14,6 +15,7 @@ mod sweep;
 /// How many seconds a start may take. What is younger than this and has no owner may belong to one.
 const START_MAX: u64 = 10;
 
+pub(super) use access::restore_access;
 pub(super) use clean_up::{clean_up_with, remove_unrecorded};
 pub(super) use monitor_title::is_monitor;
 pub use repair::ensure_monitor;

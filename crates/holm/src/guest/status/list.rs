@@ -3,7 +3,7 @@ use std::thread::Builder;
 
 use super::super::error::Result;
 use super::super::handle::Guest;
-use super::super::reconcile::{release_unowned, restore_ruleset, sweep_one};
+use super::super::reconcile::{release_unowned, restore_access, restore_ruleset, sweep_one};
 use super::summary::{Found, Status, Summary, inspect, unknown};
 use crate::cgroup::Figures;
 use crate::failed::in_one_line;
@@ -121,13 +121,20 @@ pub fn oom_kills(guest: &Guest<'_>) -> Result<(u64, Option<u64>)> {
     Ok(found.map_or((0, Some(0)), |found| (found.oom_kills, last(&found))))
 }
 
-/// Restores the ruleset if it is missing, and adds a notice to the summaries of the guests that it
-/// protects.
+/// Restores the ruleset and the access rules if they are missing, and adds a notice to the
+/// summaries of the guests that they protect.
 fn check_ruleset(pool: &Pool, guests: &mut [Summary]) {
     let running: Vec<_> =
         guests.iter().filter_map(|guest| Some((&guest.name, guest.record.as_ref()?))).collect();
-    let Some(notice) = restore_ruleset(pool, &running) else { return };
-    for guest in guests.iter_mut().filter(|guest| notice.guests.contains(&guest.name)) {
-        guest.ruleset_notice = Some(notice.text.clone());
+    let notice = restore_ruleset(pool, &running);
+    for guest in guests {
+        let common = notice.as_ref().filter(|notice| notice.guests.contains(&guest.name));
+        let common = common.map(|notice| notice.text.clone());
+        let record = guest.record.as_ref();
+        let own = record.and_then(|record| restore_access(&Guest::new(pool, &guest.name), record));
+        guest.ruleset_notice = match (common, own) {
+            (Some(common), Some(own)) => Some(format!("{common}; {own}")),
+            (common, own) => common.or(own),
+        };
     }
 }

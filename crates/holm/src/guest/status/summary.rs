@@ -5,7 +5,7 @@ use super::super::running::{RunningGuest, read_record};
 use crate::cgroup::{Figures, Usage};
 use crate::config::Config;
 use crate::failed::in_one_line;
-use crate::net::{self, Traffic};
+use crate::net::{self, Counted, Traffic};
 use crate::pool::Name;
 use crate::record::{LastRun, RunRecord};
 
@@ -54,6 +54,8 @@ pub struct Summary {
     pub usage: Option<Usage>,
     /// What it has sent and received in this run, if that was asked for and is counted.
     pub traffic: Option<Traffic>,
+    /// What its access rules have matched in this run, if that was asked for.
+    pub access: Vec<Counted>,
     /// How many processes the kernel killed in this run because the memory limit was reached.
     pub oom_kills: u64,
     /// Its monitor is dead, and no new one could be started, because another command has locked the
@@ -169,9 +171,11 @@ fn summary_of(
         None => Status::Stopped,
     };
     let usage = running.as_ref().map(|it| it.cgroup.usage(figures)).transpose()?;
-    let traffic = match &running {
-        Some(it) if figures == Figures::Traffic => net::traffic(&it.record.network)?,
-        _ => None,
+    let (traffic, access) = match &running {
+        Some(it) if figures == Figures::Traffic => {
+            (net::traffic(&it.record.network)?, net::counted(&it.record.network)?)
+        }
+        _ => (None, Vec::new()),
     };
     let status_text = running.as_ref().map_or(Ok(None), status_text)?;
     Ok(Some(Summary {
@@ -181,6 +185,7 @@ fn summary_of(
         oom_kills: usage.map_or(0, |usage| usage.oom_kills),
         usage,
         traffic,
+        access,
         monitor_missing,
         readiness,
         status_text,
@@ -218,6 +223,7 @@ pub(super) fn unknown(name: &Name, error: &Error) -> Summary {
         base: String::new(),
         usage: None,
         traffic: None,
+        access: Vec::new(),
         oom_kills: 0,
         monitor_missing: false,
         readiness: None,

@@ -69,6 +69,11 @@ impl Mode for Native {
         }
         Ok(())
     }
+
+    fn is_attached(&self, network: &Network) -> Result<bool, Error> {
+        let Some(&first) = network.native.first() else { return Ok(false) };
+        Ok(route::is_local(&Socket::route()?, first)?)
+    }
 }
 
 fn find(socket: &Socket, name: &str) -> Result<u32, Error> {

@@ -11,13 +11,12 @@ use crate::net::addresses::host_prefix;
 use crate::net::error::Error;
 use crate::net::link;
 use crate::net::netlink::{Attributes, Batch, CREATE, DUMP, Socket, find};
+use crate::net::nft::{self, INET};
 use crate::net::published::Published;
 use crate::net::request::Request;
 use crate::net::shaping::{self, class_id};
 use crate::record::{Network, host_index};
 
-/// `nfgenmsg` of family `inet`.
-pub const INET: [u8; 4] = [1, 0, 0, 0];
 // Message types: subsystem 10 in the high byte.
 const NEWSETELEM: u16 = 0x0a0c;
 const GETSETELEM: u16 = 0x0a0d;
@@ -25,7 +24,7 @@ const DELSETELEM: u16 = 0x0a0e;
 /// As `DELSETELEM`, without an error if there is no such element (from Linux 6.3 on).
 const DESTROYSETELEM: u16 = 0x0a1e;
 
-pub const LIST_TABLE: u16 = 1;
+const LIST_TABLE: u16 = 1;
 const LIST_SET: u16 = 2;
 const LIST_ELEMENTS: u16 = 3;
 const LIST_ELEM: u16 = 1;
@@ -212,15 +211,12 @@ fn query<T>(
     batch: &Batch,
     parse: impl Fn(&[u8]) -> Option<T>,
 ) -> Result<Vec<T>, Error> {
-    let mut found = Vec::new();
-    match netfilter.query(batch, |_, payload| {
-        let list = payload.get(4..).and_then(|attributes| find(attributes, LIST_ELEMENTS));
-        found
-            .extend(Attributes(list.unwrap_or_default()).filter_map(|(_, element)| parse(element)));
-    }) {
-        Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
-        _ => Ok(found),
-    }
+    let mut all = Vec::new();
+    nft::found(netfilter, batch, |attributes| {
+        let list = find(attributes, LIST_ELEMENTS).unwrap_or_default();
+        all.extend(Attributes(list).filter_map(|(_, element)| parse(element)));
+    })?;
+    Ok(all)
 }
 
 /// Adds elements in one transaction.
