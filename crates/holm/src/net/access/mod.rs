@@ -27,7 +27,6 @@ use super::nft::{self, INET};
 use super::request::Request;
 use crate::config::Direction;
 use crate::record::Network;
-use crate::step;
 use listed::Listed;
 
 /// Makes the rules of a guest what its network says, at once for all of them; what a rule has
@@ -49,7 +48,6 @@ pub fn set(network: &Network) -> Result<(), Error> {
     }
     script.push_str(&script::guest(network));
     nft::load(&table, &script)?;
-    step::done("access-set");
     Ok(())
 }
 
