@@ -4,7 +4,7 @@
 //! table inet holm-N-access       of a Holm root, while guests with such settings run
 //!   map out_if in_if             the chains of private guests, by their interface
 //!   map out_4 out_6 in_4 in_6    the chains of native guests, by their address
-//!   chain input forward output   the hooks, which look a packet's chains up
+//!   chain input forward output postrouting    the hooks, which look a packet's chains up
 //!   chain cC_out cC_in           what the guest with context id C opens, what others open to it
 //!   counter cC.deny_out_tcp_25   the packets that an item of its settings has matched
 //! /run/holm/N/access.lock        locked while they are changed

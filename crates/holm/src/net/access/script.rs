@@ -52,13 +52,17 @@ pub fn hooks(instance: u8) -> String {
   chain forward {{
     type filter hook forward priority filter - 10; policy accept;
     iif vmap @out_if
-    oif vmap @in_if
   }}
   chain output {{
     type filter hook output priority filter - 10; policy accept;
     meta l4proto icmpv6 ct state untracked accept
     ip saddr vmap @out_4
     ip6 saddr vmap @out_6
+  }}
+  # Not in output, where what the host sends to a published port of its own still goes to lo.
+  chain postrouting {{
+    type filter hook postrouting priority filter - 10; policy accept;
+    meta l4proto icmpv6 ct state untracked accept
     oif vmap @in_if
   }}
   chain refuse {{
