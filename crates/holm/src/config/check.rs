@@ -210,7 +210,8 @@ fn no_duplicates<T: std::hash::Hash + Eq>(
                 "mounts" => "two mounts have the same target",
                 "volumes" => "two volumes have the same target",
                 "net.address" => "the same address is given twice",
-                _ => "the same device is given twice",
+                "devices" => "the same device is given twice",
+                _ => "the same item is given twice",
             };
             return Err(Conflict { item: Some(item), ..conflict(key, format!("{key}: {what}")) });
         }

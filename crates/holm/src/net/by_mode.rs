@@ -140,13 +140,13 @@ pub fn change(
 ) -> Result<(), Error> {
     // What looks the same may have been recorded by a change that was killed.
     let rules = !before.access.is_empty() || !after.access.is_empty();
+    if rules && before.native != after.native {
+        // At no time has it an address without rules.
+        let mut native = after.native.clone();
+        native.extend(before.native.iter().filter(|it| !after.native.contains(it)));
+        access::set(&Network { native, ..after.clone() })?;
+    }
     if after.mode == NetMode::Native {
-        if rules {
-            // At no time has it an address without rules.
-            let mut native = after.native.clone();
-            native.extend(before.native.iter().filter(|it| !after.native.contains(it)));
-            access::set(&Network { native, ..after.clone() })?;
-        }
         native::change(before, after, cgroup, root)?;
     }
     if rules {

@@ -17,6 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(what_a_native_guest_opens_is_refused).bases(&["busybox"]),
     test!(what_others_open_to_a_private_guest_is_dropped).bases(&["busybox"]),
     test!(what_others_open_to_a_native_guest_is_dropped).bases(&["busybox"]),
+    test!(dhcp_is_not_refused).bases(&["busybox"]),
     test!(an_open_connection_is_refused_too).bases(&["busybox"]),
     test!(rules_stay_with_the_addresses_of_a_native_guest).bases(&["busybox"]),
     test!(flushed_access_rules_are_restored).bases(&["busybox"]),
@@ -150,6 +151,17 @@ fn what_others_open_to_a_private_guest_is_dropped(sandbox: &mut Sandbox) {
     what_others_open_is_dropped(sandbox, PRIVATE, "192.0.2.2:8080");
 }
 
+/// The guest's own requests, and the answers of its monitor, pass no hook of the host.
+fn dhcp_is_not_refused(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    host.serve("web", &["net.deny=in,out"]);
+    let ask = ["exec", "web", "--", "udhcpc", "-n", "-q", "-f", "-i", "eth0", "-s", "/bin/true"];
+    let asked = host.holm(&ask).ok();
+    assert!([asked.stdout, asked.stderr].concat().contains("lease of"), "it got one");
+    assert!(!host.pings("web", "192.0.2.1"));
+    host.holm(&["rm", "--force", "web"]).ok();
+}
+
 fn what_others_open_to_a_native_guest_is_dropped(sandbox: &mut Sandbox) {
     what_others_open_is_dropped(sandbox, NATIVE, "192.0.2.10:80");
 }
@@ -275,6 +287,9 @@ fn access_rules_that_cannot_be_are_told(sandbox: &mut Sandbox) {
     set(&["net.allow=out:tcp:443"]).rejected(&["net.deny, which is empty"]);
     set(&["net.mode=none", "net.deny=out"]).rejected(&["net.deny conflicts with net.mode"]);
     set(&["net.mode=host", "net.deny=out"]).rejected(&["net.deny conflicts with net.mode"]);
+    let many: Vec<String> = (1..66).map(|port| format!("out:tcp:{port}")).collect();
+    set(&[&format!("net.deny={}", many.join(","))]).rejected(&["net.deny", "at most 64"]);
+    set(&["net.deny=in,in"]).rejected(&["net.deny", "twice"]);
     let shown = sandbox.holm(&["get", "web", "net.deny", "--json"]).ok().json();
     assert_ne!(shown, Value::Null, "nothing has changed");
     sandbox.holm(&["rm", "web"]).ok();

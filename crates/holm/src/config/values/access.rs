@@ -3,6 +3,7 @@
 use std::fmt::{self, Display};
 use std::net::IpAddr;
 
+use super::port_range;
 use crate::config::types::{AccessRule, Direction, Prefix, Proto, Protocol};
 use crate::config::units::Parsed;
 
@@ -24,7 +25,7 @@ pub fn access_rule(text: &str) -> Parsed<AccessRule> {
         other => return wrong(other.unwrap_or_default(), "in or out"),
     };
     let protocol = parts.next();
-    let range = parts.next().map(range).transpose()?;
+    let range = parts.next().map(ports).transpose()?;
     let protocol = match protocol {
         None => None,
         Some("tcp") => Some(Protocol::Ports(Proto::Tcp, range)),
@@ -36,17 +37,9 @@ pub fn access_rule(text: &str) -> Parsed<AccessRule> {
     Ok(AccessRule { direction, protocol, peer })
 }
 
-fn range(text: &str) -> Parsed<(u16, u16)> {
-    let port = |text: &str| match text.parse::<u16>() {
-        Ok(port) if port > 0 && !text.starts_with('+') => Ok(port),
-        _ => Err(format!("{text:?} is not a port, 1 to 65535; {HELP}")),
-    };
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let (first, last) = (port(first)?, port(last)?);
-    if first > last {
-        return Err(format!("the range {text} runs backwards"));
-    }
-    Ok((first, last))
+fn ports(text: &str) -> Parsed<(u16, u16)> {
+    let range = port_range(text).map_err(|what| format!("{what}; {HELP}"))?;
+    Ok((*range.start(), *range.end()))
 }
 
 fn prefix(text: &str) -> Parsed<Prefix> {

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use super::port_range;
 use crate::config::types::{Proto, Publish};
 use crate::config::units::Parsed;
 
@@ -35,7 +36,7 @@ pub(in crate::config) fn publish(text: &str) -> Parsed<Vec<Publish>> {
                 .to_owned(),
         );
     }
-    let (host, guest) = (range(host).map_err(&wrong)?, range(guest).map_err(&wrong)?);
+    let (host, guest) = (port_range(host).map_err(&wrong)?, port_range(guest).map_err(&wrong)?);
     if host.len() != guest.len() {
         return Err(wrong(format!(
             "{} ports of the host do not fit {} ports of the guest",
@@ -55,18 +56,6 @@ fn host_address(text: &str) -> Option<IpAddr> {
         Some(v6) => v6.parse().ok().filter(IpAddr::is_ipv6),
         None => text.parse().ok().filter(IpAddr::is_ipv4),
     }
-}
-
-fn range(text: &str) -> Parsed<std::ops::RangeInclusive<u16>> {
-    let port = |t: &str| match t.parse::<u16>() {
-        Ok(p) if p > 0 && !t.starts_with('+') => Ok(p),
-        _ => Err(format!("{t:?} is not a port, 1 to 65535")),
-    };
-    let (first, last) = match text.split_once('-') {
-        None => (port(text)?, port(text)?),
-        Some((a, b)) => (port(a)?, port(b)?),
-    };
-    if first <= last { Ok(first..=last) } else { Err(format!("the range {text} runs backwards")) }
 }
 
 impl std::fmt::Display for Publish {

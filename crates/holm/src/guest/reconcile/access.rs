@@ -8,14 +8,20 @@ use crate::pool;
 use crate::record::{RunRecord, now};
 
 /// Restores the access rules of a guest that runs if they were flushed. Tells that in a sentence,
-/// or that it is not known.
+/// or that it could not, or that a look at them has failed.
 pub fn restore_access(guest: &Guest<'_>, record: &RunRecord) -> Option<String> {
     if record.network.access.is_empty() {
         return None;
     }
-    let missing = net::has_access_rules(&record.network).map_err(Error::from);
-    match missing.and_then(|are_there| if are_there { Ok(false) } else { restored(guest, record) })
-    {
+    match net::has_access_rules(&record.network) {
+        Ok(true) => return None,
+        Ok(false) => {}
+        Err(error) => {
+            let why = in_one_line(&error);
+            return Some(format!("it is not known whether net.deny is in effect: {why}"));
+        }
+    }
+    match restored(guest, record) {
         Ok(false) => None,
         Ok(true) => Some(
             "net.deny had been flushed and was restored; until now nothing was refused".to_owned(),

@@ -1,6 +1,6 @@
 //! What the rules of a guest have matched.
 
-use super::script::{all, counter, directions, table};
+use super::script::{all, counter, table};
 use crate::config::AccessRule;
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, Socket, find};
@@ -22,8 +22,7 @@ pub struct Counted {
 
 /// What each rule of a guest that runs has matched, exceptions first.
 pub fn counted(network: &Network) -> Result<Vec<Counted>, Error> {
-    let directions: Vec<_> = directions(network).collect();
-    if directions.is_empty() {
+    if network.access.is_empty() {
         return Ok(Vec::new());
     }
     let netfilter = Socket::netfilter()?;

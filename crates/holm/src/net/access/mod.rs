@@ -4,7 +4,8 @@
 //! table inet holm-N-access       of a Holm root, while guests with such settings run
 //!   map out_if in_if             the chains of private guests, by their interface
 //!   map out_4 out_6 in_4 in_6    the chains of native guests, by their address
-//!   chain input forward output postrouting    the hooks, which look a packet's chains up
+//!   chain input forward output   the hooks, which look up the chains of what guests open, and
+//!   chain input postrouting      of what others open to them
 //!   chain cC_out cC_in           what the guest with context id C opens, what others open to it
 //!   counter cC.deny_out_tcp_25   the packets that an item of its settings has matched
 //! /run/holm/N/access.lock        locked while they are changed
@@ -47,8 +48,7 @@ pub fn set(network: &Network) -> Result<(), Error> {
         script.push_str(&listed.removal(&table, context, &script::counters(network)));
     }
     script.push_str(&script::guest(network));
-    nft::load(&table, &script)?;
-    Ok(())
+    nft::load(&table, &script)
 }
 
 /// Removes the rules of a guest, and with the last one the table; succeeds if there is nothing to
