@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
+pub mod flows;
 pub mod init;
 mod monitor;
 pub mod responder;

@@ -37,6 +37,10 @@ pub mod key {
     pub const CONSOLE: &str = "console";
     /// The packet socket on the guest's network; may be missing.
     pub const RESPONDER: &str = "responder";
+    /// The netlink socket that tells the connections which the guest opens; may be missing.
+    pub const FLOWS: &str = "flows";
+    /// The directory in which they are recorded; may be missing.
+    pub const FLOW_DIRECTORY: &str = "flow-directory";
 }
 
 /// The numbers of descriptors by their keys; as text `key=number key=number`.

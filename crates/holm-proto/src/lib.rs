@@ -5,6 +5,7 @@
 //! |---|---|---|---|
 //! | [`handoff`] | the launcher | the monitor | environment and descriptors |
 //! | [`lease`] | the launcher | the monitor's responder | an environment variable |
+//! | [`flow`] | the monitor | the engine | a file |
 //! | [`client`] | clients | the monitor, and back | packets on its socket |
 //! | [`ended`] | the monitor | the engine | arguments, a file, a packet |
 //! | [`init`] | the launcher | minimal init | arguments |
@@ -16,6 +17,7 @@
 
 pub mod client;
 pub mod ended;
+pub mod flow;
 pub mod handoff;
 pub mod init;
 pub mod lease;
@@ -23,6 +25,7 @@ pub mod path;
 mod text;
 
 pub use ended::{Ended, How};
+pub use flow::Flow;
 pub use lease::Lease;
 pub use text::Text;
 

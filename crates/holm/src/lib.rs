@@ -6,6 +6,7 @@ pub mod config;
 mod disk;
 pub mod exec;
 mod failed;
+pub mod flows;
 pub mod guest;
 pub mod host;
 mod launch;

@@ -108,6 +108,7 @@ fn main() -> ExitCode {
         ["serve", name] => native::serve(&mut report, name),
         ["ask", protocol, to] => native::ask(protocol, to),
         ["flood", to] => native::flood(to),
+        ["flood-ports", to, count] => native::flood_ports(to, number(count)),
         ["confined", own, outside, others @ ..] => {
             native::confined(&mut report, own, outside, others);
         }

@@ -266,6 +266,16 @@ fn send_as(own: &str, other: &str, outside: &str, ping: bool) -> io::Result<()> 
     holm_sys::socket::send_from(&socket, &request, other)
 }
 
+/// Opens so many connections: a datagram to each of as many ports.
+pub fn flood_ports(to: &str, count: u64) {
+    let to: IpAddr = to.parse().expect("an address");
+    let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+    for port in (20000..=65535).take(usize::try_from(count).unwrap_or(usize::MAX)) {
+        // A full queue is no error here.
+        let _ = socket.send_to(b"?", (to, port));
+    }
+}
+
 /// Sends as much as a server takes, for a time that no test needs, so that it ends in any case.
 pub fn flood(to: &str) {
     let end = Instant::now() + Duration::from_mins(2);

@@ -10,7 +10,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use super::{
-    Base, Changed, Checked, Collected, Failed, Guest, Killed, Line, Named, OneSetting, Ready,
+    Base, Changed, Checked, Collected, Failed, Flow, Guest, Killed, Line, Named, OneSetting, Ready,
     Rebuilt, Released, RemovedGuest, Renamed, Report, Settings, Signalled, Stat, Unified, Usage,
     Volume, Waited,
 };
@@ -45,6 +45,7 @@ fn documents() -> Vec<Document> {
         Document::new::<OneSetting>("setting"),
         Document::new::<Changed>("changed"),
         Document::new::<Stat>("stat"),
+        Document::new::<Flow>("flow"),
         Document::new::<Line>("line"),
         Document::new::<Base>("base"),
         Document::new::<Volume>("volume"),

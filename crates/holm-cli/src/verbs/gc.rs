@@ -1,6 +1,7 @@
 //! `holm gc`.
 
 use clap::Args;
+use holm::flows;
 use holm::store::{self, Collected};
 
 use crate::context::Context;
@@ -12,7 +13,8 @@ pub const VERB: Verb =
         .aliases(&["prune"])
         .examples(
             "holm gc\n\n\
-     Commands on bases and unifications do this too. It waits for no import and no unification.",
+     Commands on bases and unifications do this too. It waits for no import and no unification.\n\
+     Connections that guests have recorded which do not exist any more go after 90 days.",
         );
 
 /// No arguments.
@@ -22,6 +24,9 @@ pub struct Gc {}
 impl Run for Gc {
     fn run(self, context: &Context) -> Outcome {
         let pool = context.pool_if_any()?;
+        if let Some(pool) = &pool {
+            flows::remove_old(pool)?;
+        }
         let collected = pool.as_ref().map_or(Ok(Some(Collected::default())), store::gc)?;
         if context.json {
             term::print(&format!("{}\n", output::json(&output::Collected::from(collected))));

@@ -12,6 +12,7 @@ mod doctor;
 mod edit;
 mod enter;
 mod exec;
+mod flows;
 mod freeze;
 mod fsck;
 mod gc;
@@ -60,6 +61,7 @@ static VERBS: &[Verb] = &[
     ls::VERB,
     status::VERB,
     stat::VERB,
+    flows::VERB,
     exec::VERB,
     enter::VERB,
     console::VERB,

@@ -29,6 +29,9 @@ pub struct Guest {
     pub console: Option<OwnedFd>,
     /// The packet socket on the guest's network.
     pub responder: Option<OwnedFd>,
+    /// The netlink socket that tells the connections which the guest opens, and the directory in
+    /// which they are recorded.
+    pub flows: Option<(OwnedFd, OwnedFd)>,
 }
 
 impl Guest {
@@ -49,6 +52,7 @@ impl Guest {
             notify: fd(key::NOTIFY),
             console: fd(key::CONSOLE),
             responder: fd(key::RESPONDER),
+            flows: fd(key::FLOWS).zip(fd(key::FLOW_DIRECTORY)),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::clients::Clients;
 use super::console::Console;
+use super::flows::Flows;
 use super::guest::Guest;
 use super::log::Log;
 use super::timer::pause;
@@ -20,6 +21,9 @@ const TURNS: u32 = 64;
 /// How long that pause is, in milliseconds.
 const PAUSE: u16 = 10;
 
+/// Where the guest's `log` becomes `log.1`, in bytes.
+const LOG_LIMIT: u64 = 1 << 20;
+
 /// SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM: none of them ends a
 /// monitor.
 const IGNORED: [i32; 8] = [1, 2, 3, 10, 12, 13, 14, 15];
@@ -31,6 +35,7 @@ struct Monitor {
     log: Log,
     console: Option<Console>,
     responder: Option<Responder>,
+    flows: Option<Flows>,
     clients: Clients,
 }
 
@@ -43,11 +48,12 @@ pub fn run(title: &'static CStr, inherited: Inherited) -> i32 {
     };
     oom::protect(true);
     let Ok(watch) = Watch::new() else { return 125 };
-    let log = Log::open(&guest.directory);
+    let log = Log::open(&guest.directory, LOG_LIMIT, 1);
     let console = guest.console.take().and_then(Console::new);
     let responder = guest.responder.take().and_then(Responder::new);
+    let flows = guest.flows.take().map(|(socket, directory)| Flows::new(socket, directory));
     let clients = Clients::default();
-    let mut monitor = Monitor { guest, watch, log, console, responder, clients };
+    let mut monitor = Monitor { guest, watch, log, console, responder, flows, clients };
     // It would wait for ever for what it cannot watch. The next command makes another monitor.
     if monitor.subscribe().is_err() {
         return 125;
@@ -66,6 +72,9 @@ impl Monitor {
         }
         if let Some(responder) = &self.responder {
             self.watch.add_level_triggered(&responder.socket, Token::Responder)?;
+        }
+        if let Some(flows) = &self.flows {
+            self.watch.add_level_triggered(&flows.socket, Token::Flows)?;
         }
         if let Some(console) = &self.console {
             let watched = self.watch.add_edge_triggered(&console.master, Token::Console);
@@ -94,6 +103,9 @@ impl Monitor {
                     if let Some(ended) = end::of(&self.guest.init) {
                         // Bounded: another process that has the terminal open may write for ever.
                         (0..TURNS).all(|_| self.copy());
+                        if let Some(flows) = &mut self.flows {
+                            flows.receive_rest();
+                        }
                         return ended;
                     }
                 }
@@ -106,6 +118,11 @@ impl Monitor {
                 Some(Token::Responder) => {
                     if let Some(responder) = &self.responder {
                         responder.receive();
+                    }
+                }
+                Some(Token::Flows) => {
+                    if let Some(flows) = &mut self.flows {
+                        flows.receive();
                     }
                 }
                 Some(Token::Client) => {}

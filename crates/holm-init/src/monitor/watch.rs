@@ -19,12 +19,21 @@ pub enum Token {
     Notify,
     /// The packet socket on the guest's network.
     Responder,
+    /// The netlink socket with the guest's connections.
+    Flows,
     /// Any client.
     Client,
 }
 
-const TOKENS: [Token; 6] =
-    [Token::Init, Token::Console, Token::Listener, Token::Notify, Token::Responder, Token::Client];
+const TOKENS: [Token; 7] = [
+    Token::Init,
+    Token::Console,
+    Token::Listener,
+    Token::Notify,
+    Token::Responder,
+    Token::Flows,
+    Token::Client,
+];
 
 /// The set of watched descriptors.
 pub struct Watch(OwnedFd);

@@ -114,6 +114,7 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
         ("net.cap", net.cap.is_some()),
         ("net.deny", !net.deny.is_empty()),
         ("net.allow", !net.allow.is_empty()),
+        ("net.flows", net.flows),
     ];
     match excluded.iter().find(|(_, given)| *given) {
         Some((key, _)) => {
@@ -163,7 +164,11 @@ fn check_addresses(config: &Config) -> Result<(), Conflict> {
 
 fn check_native(config: &Config) -> Result<(), Conflict> {
     let net = &config.net;
-    let excluded = [("net.publish", !net.publish.is_empty()), ("net.ports", net.ports.is_some())];
+    let excluded = [
+        ("net.publish", !net.publish.is_empty()),
+        ("net.ports", net.ports.is_some()),
+        ("net.flows", net.flows),
+    ];
     if let Some((key, _)) = excluded.iter().find(|(_, given)| *given) {
         let message = format!(
             "{key} conflicts with net.mode = \"native\": the guest has all ports of its addresses"

@@ -5,6 +5,7 @@
 
 mod change;
 mod check;
+mod choices;
 mod direct;
 mod edit;
 mod effective;

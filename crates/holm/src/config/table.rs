@@ -1,32 +1,17 @@
 //! The table of all keys.
 
+use super::choices::{ARCHS, DISK_KINDS, INITS, MODES, RESTARTS};
 use super::input::{arguments, autostart, choice, choice_name, each, flag, one, service, shown};
 use super::key::Effect::{Live, NextStart};
 use super::key::{Invalid, Key, Kind};
-use super::types::{Arch, DiskKind, Init, NetMode, Restart, Rlimit, Signal};
+use super::types::{Rlimit, Signal};
 use super::units;
 use super::values;
 
-const INITS: [(&str, Init); 2] = [("system", Init::System), ("minimal", Init::Minimal)];
-const ARCHS: [(&str, Arch); 2] = [("native", Arch::Native), ("i686", Arch::I686)];
-const RESTARTS: [(&str, Restart); 3] =
-    [("no", Restart::No), ("on-failure", Restart::OnFailure), ("always", Restart::Always)];
-const DISK_KINDS: [(&str, DiskKind); 4] = [
-    ("overlay", DiskKind::Overlay),
-    ("plain", DiskKind::Plain),
-    ("memory", DiskKind::Memory),
-    ("read-only", DiskKind::ReadOnly),
-];
-const MODES: [(&str, NetMode); 4] = [
-    ("private", NetMode::Private),
-    ("native", NetMode::Native),
-    ("none", NetMode::None),
-    ("host", NetMode::Host),
-];
 const RESTART_KIND: Kind = Kind::Choice(&["no", "on-failure", "always"]);
 
 /// All keys, in the order of the documentation.
-pub(super) static KEYS: [Key; 48] = [
+pub(super) static KEYS: [Key; 49] = [
     Key {
         name: "base",
         kind: Kind::Text,
@@ -354,6 +339,16 @@ pub(super) static KEYS: [Key; 48] = [
         help: "exceptions from net.deny, in the same form",
         set: |c, i| each(i, values::access_rule).map(|v| c.net.allow = v),
         show: |c, _| c.net.allow.iter().map(ToString::to_string).collect(),
+    },
+    Key {
+        name: "net.flows",
+        kind: Kind::Bool,
+        default: "false",
+        effect: NextStart,
+        help: "the connections that a private guest opens are recorded, for `holm flows`: from which \
+               port of the host, to whom, and when",
+        set: |c, i| flag(i).map(|v| c.net.flows = v),
+        show: |c, _| vec![c.net.flows.to_string()],
     },
     Key {
         name: "net.dns",

@@ -189,6 +189,10 @@ pub enum DiskKind {
 
 /// Network of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "switches that have nothing to do with each other"
+)]
 pub struct Net {
     /// Which stack the guest uses.
     pub mode: NetMode,
@@ -211,6 +215,8 @@ pub struct Net {
     pub deny: Vec<AccessRule>,
     /// Exceptions from `deny`.
     pub allow: Vec<AccessRule>,
+    /// The connections that a private guest opens are recorded.
+    pub flows: bool,
     /// Name servers; empty means the host's.
     pub dns: Vec<IpAddr>,
     /// Bits in a second that it can always send through the uplink.
@@ -234,6 +240,7 @@ impl Default for Net {
             host_access: false,
             deny: Vec::new(),
             allow: Vec::new(),
+            flows: false,
             dns: Vec::new(),
             reserve: None,
             share: None,

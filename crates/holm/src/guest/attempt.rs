@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use super::decision::Decision;
 use super::error::{Error, Result};
+use super::flow_record::{record_begin, record_end};
 use super::init_program::init_program;
 use super::limits::limits;
 use super::machine_id::mark_started;
@@ -62,6 +63,7 @@ impl<'a> Attempt<'a> {
     /// up after a killed start takes them back.
     fn admit(&self) -> Result<()> {
         let Decision { guest, network, ids, .. } = &self.decision;
+        record_begin(guest, network);
         let pool = || Ok::<_, Error>(guest.pool().cgroup()?.open()?);
         net::admit(network, pool, self.cgroup.dir_fd(), ids.base)?;
         step::done("net-admit");
@@ -152,6 +154,7 @@ impl<'a> Attempt<'a> {
         let _ = self.cgroup.kill();
         let _ = net::clean_up(&self.decision.network);
         let _ = net::dismiss(&self.decision.network, self.cgroup.dir_fd());
+        record_end(&self.decision.guest, &self.decision.network);
         self.let_go();
     }
 
@@ -161,6 +164,7 @@ impl<'a> Attempt<'a> {
         let _ = self.cgroup.kill();
         let _ = net::detach(&self.decision.network);
         let _ = net::dismiss(&self.decision.network, self.cgroup.dir_fd());
+        record_end(&self.decision.guest, &self.decision.network);
         self.let_go();
     }
 

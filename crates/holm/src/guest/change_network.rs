@@ -1,6 +1,7 @@
 //! Addresses, access rules and rates of a guest that change while it runs.
 
 use super::error::Result;
+use super::flow_record::record_begin;
 use super::handle::LockedGuest;
 use super::running::RunningGuest;
 use crate::config::Config;
@@ -69,9 +70,16 @@ fn change(guest: &LockedGuest<'_>, running: &mut RunningGuest, after: Network) -
     running.record.network = both;
     running.write_record(guest.name())?;
     step::done("network-recorded");
+    if before.native != after.native {
+        // Both while it changes.
+        record_begin(guest, &running.record.network);
+    }
     let root = running.record.ids.base;
     net::change(&before, &after, running.cgroup.dir_fd(), root)?;
     step::done("network-changed");
+    if before.native != after.native {
+        record_begin(guest, &after);
+    }
     running.record.network = after;
     running.write_record(guest.name())
 }

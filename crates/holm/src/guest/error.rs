@@ -58,6 +58,9 @@ pub enum Error {
     /// Nothing can be written in the Holm root.
     #[error("nothing can be written in the Holm root: {}; {}", .0.detail, .0.remedy)]
     StorageFull(Box<crate::host::Finding>),
+    /// What guests have of the host's network could not be recorded or read.
+    #[error(transparent)]
+    Flows(#[from] crate::flows::Error),
     /// A guest of this name exists.
     #[error("there is already a guest {0}; choose another name, or remove it with `holm rm {0}`")]
     Exists(Name),
@@ -150,6 +153,12 @@ pub enum Error {
         /// The base.
         base: String,
     },
+    /// Connections of a guest without a monitor were to be recorded.
+    #[error(
+        "net.flows: a guest of `holm run` has no monitor that could record its connections; make \
+         it with `holm launch`, or set net.flows = false"
+    )]
+    FlowsInForeground,
     /// The process that was to become the monitor failed, with this message.
     #[error("cannot start guest {name}: {message}")]
     Start {
@@ -235,11 +244,15 @@ impl Coded for Error {
             Self::Monitor(error) => error.details(),
             Self::Exec(error) => error.details(),
             Self::Failed(failed) => failed.details(),
+            Self::Flows(error) => error.details(),
             Self::RequirementMissing(it) => finding_details(Code::RequirementMissing, it),
             Self::StorageFull(it) => finding_details(Code::StorageFull, it),
             Self::UnsupportedRoot(it) => finding_details(Code::FilesystemUnsupported, it),
             Self::Start { details, .. } => (**details).clone(),
             Self::RestartRefused { source, .. } => source.details(),
+            Self::FlowsInForeground => Details::new(Code::SettingsInvalid)
+                .object("net.flows")
+                .remedy("holm launch, or net.flows = false"),
             Self::NoInit { base } => Details::new(Code::InitMissing)
                 .object(base)
                 .remedy("use --init minimal, or a base with an init"),

@@ -18,6 +18,7 @@ mod end_of_run;
 mod ending;
 mod error;
 mod exec;
+mod flow_record;
 mod freeze;
 mod fsck;
 mod handle;

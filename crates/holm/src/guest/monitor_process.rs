@@ -17,6 +17,7 @@ use super::error::{Error, Result};
 use super::handle::Guest;
 use crate::cgroup::GuestCgroup;
 use crate::failed::{in_one_line, make_directories};
+use crate::flows;
 use crate::launch::Running;
 use crate::monitor::{self, Handoff};
 use crate::net;
@@ -34,7 +35,27 @@ pub(super) struct MonitorFiles {
     directory: OwnedFd,
     listener: OwnedFd,
     image: Option<OwnedFd>,
+    network: MonitorSockets,
+}
+
+/// What a monitor is given of its guest's network.
+#[derive(Default)]
+pub(super) struct MonitorSockets {
+    /// The responder's socket and lease, for a guest whose network has a responder.
     responder: Option<(OwnedFd, Lease)>,
+    /// Where the guest's connections are told, and the directory for them, with `net.flows`.
+    flows: Option<(OwnedFd, OwnedFd)>,
+}
+
+impl MonitorSockets {
+    pub fn open(guest: &Guest<'_>, network: &Network) -> Result<Self> {
+        let responder = net::responder(network)?.map(|socket| (socket, network.lease()));
+        let flows = match net::flows(network)? {
+            None => None,
+            Some(socket) => Some((socket, flows::directory(guest.pool(), guest.name())?)),
+        };
+        Ok(Self { responder, flows })
+    }
 }
 
 impl MonitorFiles {
@@ -43,7 +64,7 @@ impl MonitorFiles {
         guest: &Guest<'_>,
         cgroup: &GuestCgroup,
         image: Option<&SharedImage>,
-        responder: Option<(OwnedFd, Lease)>,
+        network: MonitorSockets,
     ) -> Result<Self> {
         let (name, run_dir, directory) = (guest.name(), guest.run_dir(), guest.dir());
         make_directories(&run_dir, 0o755)
@@ -65,7 +86,7 @@ impl MonitorFiles {
                 .map(|image| image.lock().try_clone_to_owned())
                 .transpose()
                 .map_err(|error| Error::io("keep the image's lock for", name.as_str(), error))?,
-            responder,
+            network,
         })
     }
 
@@ -87,14 +108,10 @@ impl MonitorFiles {
             image: self.image,
             notify,
             console: init.console,
-            responder: self.responder,
+            responder: self.network.responder,
+            flows: self.network.flows,
         }
     }
-}
-
-/// The responder's socket and lease, for a guest whose network has a responder.
-pub(super) fn responder(network: &Network) -> Result<Option<(OwnedFd, Lease)>> {
-    Ok(net::responder(network)?.map(|socket| (socket, network.lease())))
 }
 
 /// The path that this program was started from. An upgrade may have put a newer one there since.

@@ -30,6 +30,7 @@ pub fn run(guest: &Guest<'_>, config: Config) -> Result<Ended> {
     if guest.has_dir()? {
         return Err(Error::Exists(guest.name().clone()));
     }
+    refuse_flows(&config)?;
     check_filesystem(pool)?;
     check_mounts_answer(guest, &config)?;
     let ids = allocate_ids(guest, config.security.nesting, own_pid().unsigned_abs())?;
@@ -57,7 +58,9 @@ pub fn run(guest: &Guest<'_>, config: Config) -> Result<Ended> {
 pub fn run_kept(guest: &Guest<'_>, text: &str) -> Result<Ended> {
     create(guest, text)?;
     let locked = guest.lock()?;
-    let foreground = start::begin_alone(&locked).and_then(|attempt| {
+    let begun = guest.config().and_then(|(_, config)| refuse_flows(&config));
+    let begun = begun.and_then(|()| start::begin_alone(&locked));
+    let foreground = begun.and_then(|attempt| {
         let launched = launch(&attempt);
         if launched.is_err() {
             attempt.undo();
@@ -79,6 +82,11 @@ pub fn run_kept(guest: &Guest<'_>, text: &str) -> Result<Ended> {
     let how = ended.as_ref().map_or_else(|_| "unknown".to_owned(), Ended::to_string);
     record_own_end(&locked, |last| LastRun { ended: how, pending: None, ..last })?;
     ended
+}
+
+/// Nobody would record them: such a guest has no monitor.
+fn refuse_flows(config: &Config) -> Result<()> {
+    if config.net.flows { Err(Error::FlowsInForeground) } else { Ok(()) }
 }
 
 /// A guest in the foreground: this process waits for it and passes on input, output and signals.

@@ -8,7 +8,7 @@ use super::attempt::Attempt;
 use super::decision::decide;
 use super::error::{Error, Result};
 use super::handle::{Guest, LockedGuest};
-use super::monitor_process::{MonitorFiles, responder, spawn_monitor};
+use super::monitor_process::{MonitorFiles, MonitorSockets, spawn_monitor};
 use super::reconcile::reconcile;
 use super::requirements::{check_filesystem, check_mounts_answer, explain};
 use super::unify;
@@ -78,8 +78,9 @@ fn launch_and_monitor(attempt: &Attempt<'_>, ready: &dyn Fn()) -> Result<Infalli
         let assembled = attempt.assemble(decision.console(), Some(&notify), own_pid(), filter)?;
         // Opened before init runs: if init ends at once, its interface is gone, but its end must
         // still be recorded.
-        let files = responder(&decision.network).and_then(|responder| {
-            MonitorFiles::open(&decision.guest, &attempt.cgroup, attempt.image(), responder)
+        let sockets = MonitorSockets::open(&decision.guest, &decision.network);
+        let files = sockets.and_then(|sockets| {
+            MonitorFiles::open(&decision.guest, &attempt.cgroup, attempt.image(), sockets)
         });
         let files = match files {
             Ok(files) => files,

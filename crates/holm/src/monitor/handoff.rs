@@ -34,6 +34,9 @@ pub struct Handoff<'a> {
     pub console: Option<OwnedFd>,
     /// The packet socket of the responder, and the lease that it offers.
     pub responder: Option<(OwnedFd, Lease)>,
+    /// The netlink socket that tells the connections which the guest opens, and the directory
+    /// where they are recorded.
+    pub flows: Option<(OwnedFd, OwnedFd)>,
 }
 
 impl Handoff<'_> {
@@ -50,6 +53,8 @@ impl Handoff<'_> {
             (key::NOTIFY, self.notify.as_ref()),
             (key::CONSOLE, self.console.as_ref()),
             (key::RESPONDER, self.responder.as_ref().map(|(fd, _)| fd)),
+            (key::FLOWS, self.flows.as_ref().map(|(socket, _)| socket)),
+            (key::FLOW_DIRECTORY, self.flows.as_ref().map(|(_, directory)| directory)),
         ];
         fds.extend(optional.into_iter().filter_map(|(key, fd)| Some((key, fd?.as_fd()))));
         fds

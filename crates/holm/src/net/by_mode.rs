@@ -247,3 +247,9 @@ pub fn files(network: &Network) -> Files {
 pub fn responder(network: &Network) -> Result<Option<OwnedFd>, Error> {
     implementation(network).responder(network)
 }
+
+/// The socket that tells a guest's monitor the connections which the guest opens, from now on;
+/// `None` without `net.flows`.
+pub fn flows(network: &Network) -> Result<Option<OwnedFd>, Error> {
+    implementation(network).flows(network)
+}

@@ -101,6 +101,15 @@ pub enum Error {
         /// The kernel's error.
         source: io::Error,
     },
+    /// Another program listens where the connections of a guest would be told.
+    #[error(
+        "net.flows: another program listens to group {group} of the kernel's packet log (NFLOG), \
+         in which the guest's connections are told; end that program, or set net.flows = false"
+    )]
+    FlowsTaken {
+        /// The group.
+        group: u16,
+    },
     /// The uplink is not known.
     #[error("the uplink, in {}: {why}", file.display())]
     Uplink {
@@ -315,6 +324,9 @@ impl Coded for Error {
                 .object(interface)
                 .reason(format!("its root qdisc is {kind}"))
                 .remedy(format!("tc qdisc del dev {interface} root")),
+            Self::FlowsTaken { group } => Details::new(Code::NetworkFailed)
+                .object(format!("group {group} of NFLOG"))
+                .remedy("end the program that listens there, or set net.flows = false"),
             Self::OverReserved { interface, .. } => Details::new(Code::OverReserved)
                 .object(interface)
                 .remedy("reserve less, or say what the uplink has in uplink.toml"),

@@ -34,8 +34,8 @@ pub use access::{Counted, counted, is_set as has_access_rules, set as set_access
 pub use addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, context_of};
 pub use by_mode::{
     admit, attach, change, check_address, check_addresses, clean_up, configure_inside,
-    destroy_instance, detach, detach_unrecorded, dismiss, files, has_own_namespace, has_veth,
-    is_attached, plan, readdressed, reshaped, responder, traffic, with_access,
+    destroy_instance, detach, detach_unrecorded, dismiss, files, flows, has_own_namespace,
+    has_veth, is_attached, plan, readdressed, reshaped, responder, traffic, with_access,
 };
 pub use error::Error;
 pub use loopback::loopback_up;

@@ -59,6 +59,11 @@ pub trait Mode {
     fn responder(&self, _network: &Network) -> Result<Option<OwnedFd>, Error> {
         Ok(None)
     }
+
+    /// The socket that tells the connections which the guest opens.
+    fn flows(&self, _network: &Network) -> Result<Option<OwnedFd>, Error> {
+        Ok(None)
+    }
 }
 
 /// Boot files with a guest's network configuration.

@@ -36,6 +36,7 @@ pub fn plan_addresses(instance: u8, context: u32, net: &Net) -> Result<Network, 
         hides_sockets: net.hide_sockets,
         shaping: None,
         access: Access::of(net),
+        flows: net.flows,
     };
     if net.mode == NetMode::Native {
         // They are the host's: `native` looks whether it has them.

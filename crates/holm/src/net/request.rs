@@ -58,6 +58,9 @@ pub enum Request {
     RemoveClass,
     TagPackets,
     UntagPackets,
+    BindFlows,
+    RecordFlows,
+    ForgetFlows,
 }
 
 impl Request {
@@ -116,6 +119,9 @@ impl Request {
             Self::RemoveClass => "removing the rate of the guest",
             Self::TagPackets => "marking the packets of the guest",
             Self::UntagPackets => "no longer marking the packets of the guest",
+            Self::BindFlows => "asking for the connections of the guest (net.flows)",
+            Self::RecordFlows => "recording the connections of the guest (net.flows)",
+            Self::ForgetFlows => "no longer recording the connections of the guest",
             Self::RemoveNative => "removing a native guest's address from net.interface",
         }
     }

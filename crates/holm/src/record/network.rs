@@ -8,6 +8,10 @@ use crate::config::{NetMode, Publish};
 
 /// The network of one run of a guest: everything that it is made from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "a record of facts, each independent of the others"
+)]
 pub struct Network {
     /// Which network the guest has.
     #[serde(with = "Mode")]
@@ -53,6 +57,9 @@ pub struct Network {
     /// Which connections are refused.
     #[serde(default, skip_serializing_if = "Access::is_empty")]
     pub access: Access,
+    /// The connections that it opens are recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flows: bool,
 }
 
 /// How fast a guest sends through the uplink (`VServer`'s network `QoS`, OLS 2007, 2.2.5), in bits

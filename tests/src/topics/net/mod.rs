@@ -1,6 +1,7 @@
 //! Networks with real traffic, most of them in network namespaces made for each test.
 
 mod access;
+mod flows;
 mod managers;
 mod native;
 mod ports;
@@ -19,6 +20,7 @@ use crate::test::Test;
 pub fn tests() -> Vec<Test> {
     [
         access::TESTS,
+        flows::TESTS,
         reach::TESTS,
         native::TESTS,
         native::changes::TESTS,

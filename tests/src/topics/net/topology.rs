@@ -104,6 +104,24 @@ impl TestNetns {
         })
     }
 
+    /// Servers of TCP and UDP that answer with the client's address and port.
+    pub fn tell_clients(&self, address: &str) -> [Server; 2] {
+        let listener = self.with(|| TcpListener::bind(address).unwrap());
+        let socket = self.with(|| UdpSocket::bind(address).unwrap());
+        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        let by_tcp = Server::start(move || {
+            if let Ok((mut stream, peer)) = listener.accept() {
+                let _ = write!(stream, "{peer}");
+            }
+        });
+        let by_udp = Server::start(move || {
+            if let Ok((_, peer)) = socket.recv_from(&mut [0; 64]) {
+                let _ = socket.send_to(peer.to_string().as_bytes(), peer);
+            }
+        });
+        [by_tcp, by_udp]
+    }
+
     /// What a server of [`TestNetns::serve_tcp`] says, `None` when it cannot be reached.
     pub fn ask_tcp(&self, to: &str, patience: Duration) -> Option<IpAddr> {
         self.ask_tcp_at(to.parse().unwrap(), patience)

@@ -2,7 +2,7 @@ use rustix::io::Errno;
 
 use super::super::error::{Error, Result};
 use super::super::handle::LockedGuest;
-use super::super::monitor_process::{MonitorFiles, responder, spawn_monitor};
+use super::super::monitor_process::{MonitorFiles, MonitorSockets, spawn_monitor};
 use super::super::running::{RunningGuest, write_record};
 use crate::process::{self, own_pid};
 use crate::record::now;
@@ -17,9 +17,11 @@ pub fn adopt(guest: &LockedGuest<'_>, running: &mut RunningGuest) -> Result<()> 
     let RunningGuest { cgroup, record } = running;
     let init = record.init()?.ok_or_else(|| Error::Ended(guest.name().clone()))?;
     record.adopted = Some(now());
-    let responder = match responder(&record.network) {
+    let sockets = match MonitorSockets::open(guest, &record.network) {
         // The guest is about to end and has lost its interface already.
-        Err(Error::Net(net::Error::Responder { source: Errno::NODEV | Errno::NXIO, .. })) => None,
+        Err(Error::Net(net::Error::Responder { source: Errno::NODEV | Errno::NXIO, .. })) => {
+            MonitorSockets::default()
+        }
         other => other?,
     };
     let pool = guest.pool();
@@ -32,8 +34,8 @@ pub fn adopt(guest: &LockedGuest<'_>, running: &mut RunningGuest) -> Result<()> 
     let adopt = |ready: &dyn Fn()| {
         let console = monitor::orphan_console(record.init_pid, &init, record.ids.base)?;
         let init = launch::Running { pidfd: init, console };
-        let handoff = MonitorFiles::open(guest, cgroup, image.as_ref(), responder)?
-            .handoff(guest, init, None);
+        let handoff =
+            MonitorFiles::open(guest, cgroup, image.as_ref(), sockets)?.handoff(guest, init, None);
         record.monitor_pid = own_pid();
         record.monitor_inode = process::inode(record.monitor_pid)?;
         write_record(cgroup, guest.name(), record)?;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use holm_proto::Ended;
 
 use super::super::error::{Error, Result};
+use super::super::flow_record::record_end;
 use super::super::handle::{Guest, LockedGuest};
 use super::super::restart_policy::wait_before_restart;
 use super::super::running::RunningGuest;
@@ -112,7 +113,7 @@ pub fn clean_up_with(
     // A count that cannot be read keeps nothing from being cleaned up; the record says that it is
     // unknown.
     let oom_kills = run.cgroup.oom_kills().ok();
-    end_processes_and_network(&run)?;
+    end_processes_and_network(guest, &run)?;
     if run.record.init_pid != 0 {
         let last = guest.last_run()?.unwrap_or_default();
         let already_recorded = last.run != 0 && last.run == run.record.init_inode;
@@ -132,7 +133,7 @@ pub fn clean_up_with(
 
 /// Cleans up after an ephemeral guest, for which nothing is recorded.
 pub fn clean_up_ephemeral(guest: &Guest<'_>, run: RunningGuest) -> Result<()> {
-    end_processes_and_network(&run)?;
+    end_processes_and_network(guest, &run)?;
     remove_cgroup(run.cgroup)?;
     let_go_of_image(guest, &run.record)?;
     guest.pool().release_ids(guest.name(), run.record.ids, None);
@@ -150,11 +151,12 @@ pub fn remove_unrecorded(guest: &LockedGuest<'_>, cgroup: GuestCgroup) -> Result
     Ok(cgroup.remove()?)
 }
 
-fn end_processes_and_network(run: &RunningGuest) -> Result<()> {
+fn end_processes_and_network(guest: &Guest<'_>, run: &RunningGuest) -> Result<()> {
     run.cgroup.kill()?;
     step::done("cleanup-killed");
     net::clean_up(&run.record.network)?;
     net::dismiss(&run.record.network, run.cgroup.dir_fd())?;
+    record_end(guest, &run.record.network);
     step::done("cleanup-network");
     Ok(())
 }

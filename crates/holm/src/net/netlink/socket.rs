@@ -45,6 +45,11 @@ impl Socket {
         Self::open(Some(netlink::NETFILTER))
     }
 
+    /// The socket itself, for who only reads what the kernel sends.
+    pub fn into_fd(self) -> OwnedFd {
+        self.0
+    }
+
     fn open(protocol: Option<Protocol>) -> Result<Self, Refused> {
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)
             .map(Self)

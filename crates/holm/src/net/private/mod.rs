@@ -8,6 +8,7 @@
 mod attach;
 mod complete;
 mod elements;
+mod flows;
 mod foreign_chains;
 mod forwarding;
 mod lease;
@@ -62,6 +63,10 @@ impl Mode for Private {
 
     fn clean_up(&self, network: &Network) -> Result<(), Error> {
         attach::unpublish(network)
+    }
+
+    fn flows(&self, network: &Network) -> Result<Option<OwnedFd>, Error> {
+        network.flows.then(|| flows::listen(network)).transpose()
     }
 
     fn files(&self, network: &Network) -> Files {

@@ -33,6 +33,7 @@ pub fn ruleset(instance: u8, resolver: &Resolver) -> String {
         from_guests(&mine),
         opened_by_guests(&mine),
         translation(&mine, subnets, resolver),
+        flows(&mine),
         between_guests(&mine, subnets),
         to_host(&mine, resolver),
     ]
@@ -165,6 +166,20 @@ fn translation(mine: &str, (v4, v6): (Ipv4Addr, Ipv6Addr), resolver: &Resolver) 
     ip6 saddr {v6}/64 masquerade
   }}
 "#
+    )
+}
+
+/// The connections that guests open and that are to be recorded: `flows::listen` adds who.
+fn flows(mine: &str) -> String {
+    format!(
+        r"
+  map flows {{ type iface_index : verdict; }}
+  # Each connection once, behind the translation of addresses: as others see it.
+  chain recorded {{
+    type filter hook postrouting priority 110; policy accept;
+    iifname {mine} ct state new ct status snat ct status ! confirmed iif vmap @flows
+  }}
+"
     )
 }
 

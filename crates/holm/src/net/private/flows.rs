@@ -1,0 +1,218 @@
+//! What a guest with `net.flows` opens, as the kernel tells its monitor: by the log of nftables
+//! (NFLOG), with a group for each guest.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
+
+use super::ruleset::table;
+use crate::failed::read_if_there;
+use crate::net::error::Error;
+use crate::net::netlink::{Batch, CREATE, Refused, Socket};
+use crate::net::nft::INET;
+use crate::net::request::Request;
+use crate::record::{Network, host_index};
+
+const NEWCHAIN: u16 = 0x0a03;
+const NEWRULE: u16 = 0x0a06;
+const NEWSETELEM: u16 = 0x0a0c;
+// Both without an error if there is nothing (from Linux 6.3 on).
+const DESTROYCHAIN: u16 = 0x0a1b;
+const DESTROYSETELEM: u16 = 0x0a1e;
+
+/// How many groups an instance has, one for each context id: as many as it has addresses.
+const GROUPS: u16 = 1024;
+
+/// Bytes of a packet that the monitor gets: the longest IPv4 header, and ports behind it.
+const COPIED: u32 = 68;
+/// Bytes of what the kernel sends at a time.
+const DATAGRAM: u32 = 4096;
+/// How many packets it waits for, and how long, in hundredths of a second.
+const PACKETS: u32 = 100;
+const LONGEST: u32 = 100;
+/// Bytes that wait for the monitor: thousands of connections.
+const WAITING: usize = 1 << 20;
+
+/// The number of a guest's group.
+fn group(instance: u8, context: u32) -> Result<u16, Error> {
+    let group = u32::from(instance) * u32::from(GROUPS) + context;
+    // Context ids end where addresses do.
+    let refused = Refused { request: Request::BindFlows, errno: Errno::RANGE };
+    u16::try_from(group).map_err(|_| refused.into())
+}
+
+/// The socket that tells the connections which a guest opens, from now on.
+pub fn listen(network: &Network) -> Result<OwnedFd, Error> {
+    let group = group(network.instance, network.context)?;
+    let socket = Socket::netfilter()?;
+    let mut batch = Batch::default();
+    bind(&mut batch, group);
+    match socket.execute(&mut batch) {
+        // The capability for it is there: the guest's interface has just been made.
+        Err(Refused { errno: Errno::PERM | Errno::BUSY, .. }) => {
+            return Err(Error::FlowsTaken { group });
+        }
+        bound => bound?,
+    }
+    let socket = socket.into_fd();
+    // A smaller one only loses some of a flood.
+    let _ = set_socket_recv_buffer_size_force(&socket, WAITING);
+    Socket::netfilter()?.commit(|batch| {
+        remove_rule(batch, network.instance, network.context);
+        add_rule(batch, network.instance, network.context, group);
+    })?;
+    Ok(socket)
+}
+
+/// Has nothing told any more; succeeds if nothing was.
+pub fn forget(instance: u8, context: u32) -> Result<(), Error> {
+    let forgotten = Socket::netfilter()?.commit(|batch| remove_rule(batch, instance, context));
+    match forgotten {
+        // There is no table.
+        Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Adds the rules again after the table was made again, for those guests whose monitors listen.
+pub fn restore(netfilter: &Socket, instance: u8) -> Result<(), Error> {
+    const LISTENERS: &str = "/proc/net/netfilter/nfnetlink_log";
+    let text = read_if_there(Path::new(LISTENERS))?.unwrap_or_default();
+    for (context, group) in listening(&text, instance) {
+        netfilter.commit(|batch| {
+            remove_rule(batch, instance, context);
+            add_rule(batch, instance, context, group);
+        })?;
+    }
+    Ok(())
+}
+
+/// The context ids and groups of an instance in the kernel's list of listeners.
+fn listening(text: &str, instance: u8) -> Vec<(u32, u16)> {
+    let groups = text.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok());
+    groups
+        .filter(|group: &u16| group / GROUPS == u16::from(instance))
+        .map(|group| (u32::from(group % GROUPS), group))
+        .collect()
+}
+
+/// Asks for what is logged to a group.
+fn bind(batch: &mut Batch, group: u16) {
+    const CONFIG: u16 = 0x0401;
+    const COMMAND: u16 = 1;
+    const MODE: u16 = 2;
+    const BUFFER: u16 = 3;
+    const TIMEOUT: u16 = 4;
+    const THRESHOLD: u16 = 5;
+    const BIND: u8 = 1;
+    const COPY_PACKET: u8 = 2;
+    let [high, low] = group.to_be_bytes();
+    let mode = [&COPIED.to_be_bytes()[..], &[COPY_PACKET, 0]].concat();
+    batch
+        .message(Request::BindFlows, CONFIG, 0, &[0, 0, high, low])
+        .attr(COMMAND, &[BIND])
+        .attr(MODE, &mode)
+        .attr(BUFFER, &DATAGRAM.to_be_bytes())
+        .attr(TIMEOUT, &LONGEST.to_be_bytes())
+        .attr(THRESHOLD, &PACKETS.to_be_bytes());
+}
+
+fn chain(context: u32) -> String {
+    format!("flows_{context}")
+}
+
+const ELEMENT_TABLE: u16 = 1;
+const ELEMENT_SET: u16 = 2;
+const ELEMENTS: u16 = 3;
+const ELEMENT: u16 = 1;
+const KEY: u16 = 1;
+const DATA: u16 = 2;
+const VALUE: u16 = 1;
+const CHAIN_TABLE: u16 = 1;
+const CHAIN_NAME: u16 = 3;
+
+/// Adds a chain with a rule that logs, and the element that leads to it.
+fn add_rule(batch: &mut Batch, instance: u8, context: u32, group: u16) {
+    const RULE_TABLE: u16 = 1;
+    const RULE_CHAIN: u16 = 2;
+    const RULE_EXPRESSIONS: u16 = 4;
+    const EXPRESSION: u16 = 1;
+    const EXPRESSION_NAME: u16 = 1;
+    const EXPRESSION_DATA: u16 = 2;
+    const LOG_GROUP: u16 = 1;
+    const VERDICT: u16 = 2;
+    const VERDICT_CODE: u16 = 1;
+    const VERDICT_CHAIN: u16 = 2;
+    const JUMP: i32 = -3;
+    let (table, chain) = (table(instance), chain(context));
+    batch
+        .message(Request::RecordFlows, NEWCHAIN, CREATE, &INET)
+        .text(CHAIN_TABLE, &table)
+        .text(CHAIN_NAME, &chain);
+    batch
+        .message(Request::RecordFlows, NEWRULE, CREATE, &INET)
+        .text(RULE_TABLE, &table)
+        .text(RULE_CHAIN, &chain)
+        .nest(RULE_EXPRESSIONS, |batch| {
+            batch.nest(EXPRESSION, |batch| {
+                batch.text(EXPRESSION_NAME, "log").nest(EXPRESSION_DATA, |batch| {
+                    batch.attr(LOG_GROUP, &group.to_be_bytes());
+                });
+            });
+        });
+    element(batch, Request::RecordFlows, NEWSETELEM, CREATE, instance, context, |batch| {
+        batch.nest(DATA, |batch| {
+            batch.nest(VERDICT, |batch| {
+                batch.attr(VERDICT_CODE, &JUMP.to_be_bytes()).text(VERDICT_CHAIN, &chain);
+            });
+        });
+    });
+}
+
+fn remove_rule(batch: &mut Batch, instance: u8, context: u32) {
+    element(batch, Request::ForgetFlows, DESTROYSETELEM, 0, instance, context, |_| {});
+    batch
+        .message(Request::ForgetFlows, DESTROYCHAIN, 0, &INET)
+        .text(CHAIN_TABLE, &table(instance))
+        .text(CHAIN_NAME, &chain(context));
+}
+
+/// A message about a guest's element.
+fn element(
+    batch: &mut Batch,
+    request: Request,
+    kind: u16,
+    flags: u16,
+    instance: u8,
+    context: u32,
+    data: impl FnOnce(&mut Batch),
+) {
+    batch
+        .message(request, kind, flags, &INET)
+        .text(ELEMENT_TABLE, &table(instance))
+        .text(ELEMENT_SET, "flows")
+        .nest(ELEMENTS, |batch| {
+            batch.nest(ELEMENT, |batch| {
+                batch.nest(KEY, |batch| {
+                    batch.attr(VALUE, &host_index(instance, context).to_ne_bytes());
+                });
+                data(batch);
+            });
+        });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_are_those_of_the_instance() {
+        let text =
+            "    1   1234     0 2    68 100  1\n 1029  77 0 2 68 100 1\n2049 8 0 2 68 100 1\n";
+        assert_eq!(listening(text, 1), [(5, 1029)]);
+        assert_eq!(listening(text, 2), [(1, 2049)]);
+        assert_eq!(listening("garbage\n\n", 1), []);
+    }
+}
