@@ -5,7 +5,6 @@ use std::time::UNIX_EPOCH;
 
 use clap::Args;
 use holm::cgroup::Figures;
-use holm::config;
 use holm::flows::{self, Flow, Kind, Query};
 use holm::guest;
 use holm::pool::Name;
@@ -61,7 +60,7 @@ fn address(text: &str) -> Result<(IpAddr, Option<u16>), String> {
 
 /// A time in seconds since 1970.
 fn time(text: &str) -> Result<u64, String> {
-    if let Ok(ago) = config::duration(text) {
+    if let Ok(ago) = humantime::parse_duration(text) {
         return Ok(term::now().saturating_sub(ago.as_secs()));
     }
     let time = humantime::parse_rfc3339_weak(text).ok();

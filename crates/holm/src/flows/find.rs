@@ -196,14 +196,11 @@ mod tests {
             ..Query::default()
         };
         let ports = |all: &[&str]| Kind::Ports(all.iter().map(ToString::to_string).collect());
-        let parts = |query: Query| query.parts_of(&run(1, None));
-        assert_eq!(parts(ask("192.0.2.2", Some(8081))), [ports(&["8081:81/tcp"])]);
-        assert_eq!(parts(ask("192.0.2.2", Some(53))), []);
-        assert_eq!(parts(ask("192.0.2.9", Some(53))), [ports(&["192.0.2.9:53:53/udp"])]);
-        assert_eq!(
-            parts(ask("10.97.0.1", Some(22))),
-            [Kind::Address("10.97.0.1".parse().unwrap())]
-        );
+        let told = |query: Query| query.parts_of(&run(1, None));
+        assert_eq!(told(ask("192.0.2.2", Some(8081))), [ports(&["8081:81/tcp"])]);
+        assert_eq!(told(ask("192.0.2.2", Some(53))), []);
+        assert_eq!(told(ask("192.0.2.9", Some(53))), [ports(&["192.0.2.9:53:53/udp"])]);
+        assert_eq!(told(ask("10.97.0.1", Some(22))), [Kind::Address("10.97.0.1".parse().unwrap())]);
     }
 
     #[test]

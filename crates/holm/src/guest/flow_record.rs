@@ -18,7 +18,8 @@ pub fn record_end(guest: &Guest<'_>, network: &Network) {
 fn report(guest: &Guest<'_>, recorded: Result<(), flows::Error>) {
     if let Err(error) = recorded {
         let (name, why) = (guest.name(), in_one_line(&error));
-        let message = format!("`holm flows` will not know which addresses {name} has: {why}");
+        let message =
+            format!("what {name} has of the network is not recorded, for `holm flows`: {why}");
         guest.pool().report_repair(&message);
     }
 }

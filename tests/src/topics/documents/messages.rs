@@ -18,7 +18,7 @@ use Said::{Here, In, Unit};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 111] = [
+const MESSAGES: [(&str, Said); 114] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -232,6 +232,16 @@ const MESSAGES: [(&str, Said); 111] = [
     ("the uplink, in PATH", In("net::shaping::a_refused_rate_changes_nothing")),
     ("INTERFACE has a root qdisc", In("net::shaping::a_refused_rate_changes_nothing")),
     ("net.reserve: ", In("net::shaping::a_refused_rate_changes_nothing")),
+    ("net.flows: another program listens", In("net::flows::flows_that_cannot_be_are_told")),
+    ("net.flows: a guest of", In("net::flows::flows_that_cannot_be_are_told")),
+    (
+        "what NAME has of the network is",
+        Here(
+            "mv \"$HOLM_ROOT\"/flows/runs .; mkdir \"$HOLM_ROOT\"/flows/runs; holm launch f --base \
+          busybox -- true; holm rm -f f; rmdir \"$HOLM_ROOT\"/flows/runs; mv runs \
+          \"$HOLM_ROOT\"/flows/",
+        ),
+    ),
     (
         "cannot load the program NAME",
         Here(

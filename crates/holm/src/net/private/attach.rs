@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use super::{elements, flows, forwarding, table, veth};
+use super::{elements, forwarding, table, veth};
 use crate::net::addresses::{host_interface, host_prefix};
 use crate::net::error::Error;
 use crate::net::shaping::receive_at_most;
@@ -70,12 +70,10 @@ pub fn detach(instance: u8, context: u32) -> Result<(), Error> {
     if found.is_none_or(|link| !link.alias.is_empty()) {
         elements::remove_stale(&socket, instance)?;
     }
-    flows::forget(instance, context)?;
     elements::tag(instance, context, false)
 }
 
-/// Removes the published ports, the mark of packets and the rule for flows of a guest whose
-/// processes have all ended.
+/// Removes the published ports, and the mark of packets, of a guest whose processes have all ended.
 ///
 /// The interface disappears with the guest's network namespace 30 to 50 milliseconds later;
 /// removing it here would wait for that. If something keeps the namespace alive, the next
@@ -83,9 +81,6 @@ pub fn detach(instance: u8, context: u32) -> Result<(), Error> {
 pub fn unpublish(network: &Network) -> Result<(), Error> {
     if network.shaping.is_some() {
         elements::tag(network.instance, network.context, false)?;
-    }
-    if network.flows {
-        flows::forget(network.instance, network.context)?;
     }
     if network.publish.is_empty() {
         return Ok(());

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use rustix::io::Errno;
 
+use super::flows;
 use super::ruleset::{COUNTS, table};
 use crate::config::{Proto, Publish};
 use crate::net::addresses::host_prefix;
@@ -153,14 +154,16 @@ fn packets(element: &[u8]) -> Option<u64> {
 }
 
 /// Has a guest's packets counted from 0 on: another guest with its context id may have been counted
-/// before.
+/// before. And its connections told: in the same transaction, as a second one waits for the first.
 pub fn begin_counts(network: &Network) -> Result<(), Error> {
     let key = network.host_index().to_ne_bytes();
+    let group = flows::group_of(network)?;
     Ok(Socket::netfilter()?.commit(|batch| {
         for set in COUNTS {
             let element = Element { set, key: key.to_vec(), data: Vec::new() };
             element.message(batch, Request::ResetCounts, DESTROYSETELEM, network.instance, false);
         }
+        flows::begin(batch, network, group);
     })?)
 }
 

@@ -43,7 +43,7 @@ fn group(instance: u8, context: u32) -> Result<u16, Error> {
     u16::try_from(group).map_err(|_| refused.into())
 }
 
-/// The socket that tells the connections which a guest opens, from now on.
+/// The socket that tells the connections which a guest opens.
 pub fn listen(network: &Network) -> Result<OwnedFd, Error> {
     let group = group(network.instance, network.context)?;
     let socket = Socket::netfilter()?;
@@ -59,20 +59,20 @@ pub fn listen(network: &Network) -> Result<OwnedFd, Error> {
     let socket = socket.into_fd();
     // A smaller one only loses some of a flood.
     let _ = set_socket_recv_buffer_size_force(&socket, WAITING);
-    Socket::netfilter()?.commit(|batch| {
-        remove_rule(batch, network.instance, network.context);
-        add_rule(batch, network.instance, network.context, group);
-    })?;
     Ok(socket)
 }
 
-/// Has nothing told any more; succeeds if nothing was.
-pub fn forget(instance: u8, context: u32) -> Result<(), Error> {
-    let forgotten = Socket::netfilter()?.commit(|batch| remove_rule(batch, instance, context));
-    match forgotten {
-        // There is no table.
-        Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
-        _ => Ok(()),
+/// The group of a guest whose connections are to be recorded.
+pub fn group_of(network: &Network) -> Result<Option<u16>, Error> {
+    network.flows.then(|| group(network.instance, network.context)).transpose()
+}
+
+/// Has the connections told to a group that a guest opens from now on, or to none. What another
+/// guest with its context id has left goes: at an end it would take a transaction.
+pub fn begin(batch: &mut Batch, network: &Network, group: Option<u16>) {
+    remove_rule(batch, network.instance, network.context);
+    if let Some(group) = group {
+        add_rule(batch, network.instance, network.context, group);
     }
 }
 
