@@ -7,6 +7,7 @@
 //! with any compiler.
 
 mod archive;
+mod flows;
 mod host_files;
 mod managed_block;
 mod netlink;
@@ -15,6 +16,7 @@ mod settings;
 mod terminal;
 
 pub use archive::{pax, tar};
+pub use flows::flows;
 pub use host_files::{cgroup_files, mountinfo, nft_chains, proc_files, proc_net};
 pub use managed_block::managed_block;
 pub use netlink::netlink;
@@ -32,9 +34,10 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     Target { name: "cgroup_files", run: cgroup_files },
     Target { name: "escape_filter", run: escape_filter },
+    Target { name: "flows", run: flows },
     Target { name: "guest_changes", run: guest_changes },
     Target { name: "guest_toml", run: guest_toml },
     Target { name: "managed_block", run: managed_block },

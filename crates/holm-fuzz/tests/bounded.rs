@@ -100,6 +100,7 @@ macro_rules! targets {
 targets!(
     cgroup_files,
     escape_filter,
+    flows,
     guest_changes,
     guest_toml,
     managed_block,

@@ -137,7 +137,9 @@ fn matters(below: &Path) -> bool {
 fn is_harmless(path: &Path, root: &Path) -> bool {
     let below = path.strip_prefix(root).ok().and_then(Path::to_str).unwrap_or_default();
     match below.split('/').collect::<Vec<_>>()[..] {
-        ["guests", _, "log" | "new" | "ended"] | ["objects", ".gc" | ".gc-running"] => true,
+        ["flows", ..]
+        | ["guests", _, "log" | "new" | "ended"]
+        | ["objects", ".gc" | ".gc-running"] => true,
         [name] => name.starts_with("init-"),
         _ => false,
     }
