@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::{Mode as FileMode, OFlags, openat};
+
 use super::access;
 use super::dns;
 use super::error::Error;
@@ -16,6 +18,7 @@ use super::private::{self, Private};
 use super::route::is_taken;
 use super::shaping;
 use super::traffic::Traffic;
+use crate::Failed;
 use crate::config::{Net, NetMode};
 use crate::record::{Access, Network};
 use crate::step;
@@ -91,8 +94,17 @@ pub fn admit<E: From<Error>>(
     root: u32,
 ) -> Result<(), E> {
     shaping::add(network)?;
-    if network.mode == NetMode::Native {
-        native::admit(network, pool()?.as_fd(), cgroup, root)?;
+    let is_native = network.mode == NetMode::Native;
+    // A private guest turns connection tracking on, which native ones then are tracked by too.
+    if is_native || has_veth(network) && native::are_loaded(network.instance)? {
+        let pool = pool()?;
+        if is_native {
+            native::admit(network, pool.as_fd(), cgroup, root)?;
+        }
+        if !network.access.is_empty() || has_veth(network) || native::is_tracking()? {
+            native::bound(network.instance, pool.as_fd())?;
+            step::done("native-bound");
+        }
     }
     // The addresses are the guest's by now, and no rules of another guest.
     if !network.access.is_empty() {
@@ -153,6 +165,9 @@ pub fn change(
         access::set(after)?;
         step::done("change-access");
     }
+    if after.mode == NetMode::Native && !after.access.is_empty() {
+        native::bound(after.instance, above(cgroup)?.as_fd())?;
+    }
     if before.shaping.is_none() && after.shaping.is_none() {
         return Ok(());
     }
@@ -166,6 +181,25 @@ pub fn change(
         (Some(old), Some(new)) if old.uplink == new.uplink => Ok(()),
         _ => shaping::remove(before),
     }
+}
+
+/// The cgroup of the Holm root, above that of a guest.
+fn above(cgroup: BorrowedFd<'_>) -> Result<OwnedFd, Error> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = openat(cgroup, "..", flags, FileMode::empty());
+    Ok(opened.map_err(|errno| Failed::new("open", "the cgroup of the Holm root", errno))?)
+}
+
+/// Bounds the connections of native guests if the host has begun to track them; `network` is that
+/// of one which runs. Returns whether they were not bounded before.
+pub fn bound_connections<E: From<Error>>(
+    network: &Network,
+    pool: impl FnOnce() -> Result<OwnedFd, E>,
+) -> Result<bool, E> {
+    if network.mode != NetMode::Native || !is_attached(network)? || !native::is_tracking()? {
+        return Ok(false);
+    }
+    Ok(native::bound(network.instance, pool()?.as_fd())?)
 }
 
 /// Takes back what [`admit`] has given a guest, after its last process has ended; succeeds if there

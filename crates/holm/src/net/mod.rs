@@ -33,9 +33,10 @@ mod uapi;
 pub use access::{Counted, counted, is_set as has_access_rules, set as set_access_rules};
 pub use addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, context_of};
 pub use by_mode::{
-    admit, attach, change, check_address, check_addresses, clean_up, configure_inside,
-    destroy_instance, detach, detach_unrecorded, dismiss, files, flows, has_own_namespace,
-    has_veth, is_attached, plan, readdressed, reshaped, responder, traffic, with_access,
+    admit, attach, bound_connections, change, check_address, check_addresses, clean_up,
+    configure_inside, destroy_instance, detach, detach_unrecorded, dismiss, files, flows,
+    has_own_namespace, has_veth, is_attached, plan, readdressed, reshaped, responder, traffic,
+    with_access,
 };
 pub use error::Error;
 pub use loopback::loopback_up;
@@ -52,3 +53,9 @@ pub use {
     ports::sockets,
     private::dropping_chains,
 };
+
+/// How many connections that a guest has opened the kernel tracks at a time: a sixteenth of the
+/// table that it has by default (`nf_conntrack_max`, 262144), which all guests and the host share.
+/// Counting walks the guest's connections, at most once a tick: twice as many would take twice as
+/// long.
+const CONNECTIONS_MAX: u32 = 16384;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use holm::config::Net;
 
-use super::topology::{SILENCE, Topology};
+use super::topology::{Host, SILENCE, TestNetns, Topology};
 use crate::options::Lane;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
@@ -17,6 +17,8 @@ const SLOW: &str = "counting thousands of connections takes an emulated machine 
 pub const TESTS: &[Test] = &[
     test!(neighbours_are_permanent),
     test!(connections_of_a_guest_are_bounded).not_in(Lane::Vm, SLOW),
+    test!(connections_of_a_native_guest_are_bounded).bases(&["busybox"]).not_in(Lane::Vm, SLOW),
+    test!(native_guests_are_bounded_while_the_host_tracks).bases(&["busybox"]),
     test!(a_full_neighbour_table_harms_no_other_guest)
         .not_in(Lane::Host, "it fills the neighbour table of the whole machine"),
 ];
@@ -164,4 +166,87 @@ fn connections_of_a_guest_are_bounded(sandbox: &mut Sandbox) {
     sandbox.wait_for("connections that are gone count no more", || {
         flooding.netns.ask_tcp("192.0.2.1:80", SILENCE)
     });
+}
+
+const NATIVE: &[&str] =
+    &["net.mode=native", "net.address=192.0.2.10,2001:db8::10", "net.interface=up0"];
+
+/// Has the host track connections, as another program would, and open one.
+fn track(host: &TestNetns) {
+    host.sh("nft add table inet other
+        nft 'add chain inet other in { type filter hook input priority filter; }'
+        nft add rule inet other in ct state invalid drop");
+    host.with(|| UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"?", "192.0.2.1:9").unwrap());
+}
+
+fn connections_of_a_native_guest_are_bounded(sandbox: &mut Sandbox) {
+    const BOUND: u32 = 16384;
+    let host = Host::new(sandbox);
+    let Topology { host: machine, outside } = &host.topology;
+    machine.sh("ip addr add 192.0.2.11/32 dev up0");
+    track(machine);
+    // Or those of the first packets would be gone before the last are sent, beside a load.
+    machine.sh("sysctl -qw net.netfilter.nf_conntrack_udp_timeout=3600");
+    let _server = outside.serve_tcp("[::]:80");
+    outside.sh("nft add table inet t
+        nft 'add chain inet t in { type filter hook prerouting priority raw; }'
+        nft add rule inet t in udp dport 1024-65535 drop");
+    let mount = format!("mounts+={}:/probe:ro", sandbox.probe_directory().display());
+    host.run("flooding", &[NATIVE, &[&mount]].concat(), &["sleep", "3600"]).ok();
+    host.run("other", &["net.mode=native", "net.address=192.0.2.11"], &["sleep", "3600"]).ok();
+    let tracked = || {
+        let text = machine.sh("cat /proc/sys/net/netfilter/nf_conntrack_count");
+        text.trim().parse::<u32>().unwrap()
+    };
+    let reaches = |name: &str| {
+        let connect = ["exec", name, "--", "nc", "-w", "2", "192.0.2.1", "80"];
+        host.holm(&connect).code() == 0
+    };
+    let flood =
+        ["exec", "flooding", "--", "/probe/holm-probe", "flood-ports", "192.0.2.1", "18000"];
+    sandbox.wait_for("the guest has as many connections as it may", || {
+        host.holm(&flood).ok();
+        (tracked() >= BOUND).then_some(())
+    });
+    let count = tracked();
+    assert!((BOUND..BOUND + 100).contains(&count), "{count} are tracked");
+    assert!(!reaches("flooding"), "it is refused");
+    assert!(reaches("other"), "another guest is not");
+    assert!(machine.reaches("192.0.2.1:80").is_some(), "nor the host");
+    host.holm(&["rm", "--force", "--all"]).ok();
+}
+
+fn native_guests_are_bounded_while_the_host_tracks(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    let has_table = || host.topology.host.sh("nft list tables").contains("-native");
+    let said = "connections of native guests are bounded now";
+    host.run("one", NATIVE, &["sleep", "3600"]).ok();
+    assert!(!has_table(), "nobody tracks connections");
+    track(&host.topology.host);
+    // Seen from another network namespace nothing is missing.
+    let printed = host.topology.outside.with(|| host.sandbox.holm(&["ls"])).ok();
+    assert!(!printed.stderr.contains(said) && !has_table(), "{printed}");
+    assert!(host.holm(&["ls"]).ok().stderr.contains(said));
+    assert!(has_table());
+    assert!(!host.holm(&["ls"]).ok().stderr.contains(said));
+    host.topology.host.sh("nft flush ruleset");
+    track(&host.topology.host);
+    host.run("two", &["net.mode=native"], &["sleep", "3600"]).ok();
+    assert!(has_table(), "the next start");
+    host.holm(&["rm", "--force", "two"]).ok();
+    assert!(has_table(), "one runs");
+    host.holm(&["rm", "--force", "one"]).ok();
+    assert!(!has_table(), "nobody needs it");
+    // Holm itself has the host track them.
+    host.topology.host.sh("nft flush ruleset");
+    host.run("one", NATIVE, &["sleep", "3600"]).ok();
+    host.topology.host.sh("nft delete table inet $(nft list tables | sed -n 's/.* //p') || true");
+    host.run("private", &[], &["sleep", "3600"]).ok();
+    assert!(has_table(), "a private guest");
+    host.holm(&["rm", "--force", "private"]).ok();
+    host.topology.host.sh("nft flush ruleset");
+    host.holm(&["set", "one", "net.deny=out:tcp:25"]).ok();
+    assert!(has_table(), "net.deny");
+    host.holm(&["rm", "--force", "--all"]).ok();
+    assert!(!has_table());
 }

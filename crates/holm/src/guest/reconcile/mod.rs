@@ -7,6 +7,7 @@
 mod access;
 mod adopt;
 mod clean_up;
+mod connections;
 mod monitor_title;
 mod repair;
 mod ruleset;
@@ -17,6 +18,7 @@ const START_MAX: u64 = 10;
 
 pub(super) use access::restore_access;
 pub(super) use clean_up::{clean_up_with, remove_unrecorded};
+pub(super) use connections::bound_connections;
 pub(super) use monitor_title::is_monitor;
 pub use repair::ensure_monitor;
 pub(super) use repair::reconcile;

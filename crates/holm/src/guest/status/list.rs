@@ -3,7 +3,9 @@ use std::thread::Builder;
 
 use super::super::error::Result;
 use super::super::handle::Guest;
-use super::super::reconcile::{release_unowned, restore_access, restore_ruleset, sweep_one};
+use super::super::reconcile::{
+    bound_connections, release_unowned, restore_access, restore_ruleset, sweep_one,
+};
 use super::summary::{Found, Status, Summary, inspect, unknown};
 use crate::cgroup::Figures;
 use crate::failed::in_one_line;
@@ -127,6 +129,7 @@ fn check_ruleset(pool: &Pool, guests: &mut [Summary]) {
     let running: Vec<_> =
         guests.iter().filter_map(|guest| Some((&guest.name, guest.record.as_ref()?))).collect();
     let notice = restore_ruleset(pool, &running);
+    bound_connections(pool, &running);
     for guest in guests {
         let common = notice.as_ref().filter(|notice| notice.guests.contains(&guest.name));
         let common = common.map(|notice| notice.text.clone());

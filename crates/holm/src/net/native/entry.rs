@@ -9,7 +9,7 @@ use holm_sys::{bpf, socket};
 use rustix::fs::fstat;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::{interface, lists, loopback, programs};
+use super::{interface, lists, loopback, programs, tracked};
 use crate::net::error::Error;
 use crate::net::netlink::Socket;
 use crate::net::ports;
@@ -247,11 +247,16 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
     let both = [network_key(network4), owner_key(loopback6.into())];
     disown(instance, network.native.iter().copied().map(owner_key).chain(both), id)?;
     loopback::remove(loopback6)?;
-    if guests.is_empty().map_err(fail("ask for"))? { programs::unload(instance) } else { Ok(()) }
+    if !guests.is_empty().map_err(fail("ask for"))? {
+        return Ok(());
+    }
+    tracked::unbound(instance)?;
+    programs::unload(instance)
 }
 
 /// Removes the programs of an instance without running guests.
 pub fn destroy(instance: u8) -> Result<(), Error> {
+    tracked::unbound(instance)?;
     if !programs::are_loaded(instance)? {
         return Ok(());
     }

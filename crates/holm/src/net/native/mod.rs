@@ -32,10 +32,13 @@ mod kinds;
 mod lists;
 mod loopback;
 mod programs;
+mod tracked;
 
 use std::net::IpAddr;
 
 pub use entry::{admit, change, destroy, dismiss, receive_at_most, traffic};
+pub use programs::are_loaded;
+pub use tracked::{bound, is_on as is_tracking};
 
 use super::error::Error;
 use super::link;

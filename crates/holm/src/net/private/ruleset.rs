@@ -7,17 +7,12 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::net::CONNECTIONS_MAX;
 use crate::net::addresses::{
     GATEWAY_V4, GROUP_ISOLATED, GROUP_ISOLATED_AND_HOST, GROUP_PEERS, GROUP_PEERS_AND_HOST,
     host_prefix, subnets,
 };
 use crate::net::dns::Resolver;
-
-/// How many connections that a guest has opened the kernel tracks at a time: a sixteenth of the
-/// table that it has by default (`nf_conntrack_max`, 262144), which all guests and the host share.
-/// Counting walks the guest's connections, at most once a tick: twice as many would take twice as
-/// long.
-const CONNECTIONS_MAX: u32 = 16384;
 
 /// The name of an instance's table, of family `inet`.
 pub fn table(instance: u8) -> String {
