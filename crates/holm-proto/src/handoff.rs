@@ -19,6 +19,9 @@ pub const HOLM: &CStr = c"MONITOR_HOLM";
 /// The variable with what the responder offers, a [`crate::Lease`] as text.
 pub const LEASE: &CStr = c"MONITOR_LEASE";
 
+/// The variable with the number of the group in which the kernel tells connections (NFLOG).
+pub const FLOW_GROUP: &CStr = c"MONITOR_FLOW_GROUP";
+
 /// What a monitor is given descriptors of: the keys in [`DESCRIPTORS`].
 pub mod key {
     /// Init, as a pidfd.

@@ -29,9 +29,9 @@ pub struct Guest {
     pub console: Option<OwnedFd>,
     /// The packet socket on the guest's network.
     pub responder: Option<OwnedFd>,
-    /// The netlink socket that tells the connections which the guest opens, and the directory in
-    /// which they are recorded.
-    pub flows: Option<(OwnedFd, OwnedFd)>,
+    /// The netlink socket that tells the connections which the guest opens, its group, and the
+    /// directory in which they are recorded.
+    pub flows: Option<(OwnedFd, u16, OwnedFd)>,
 }
 
 impl Guest {
@@ -52,7 +52,10 @@ impl Guest {
             notify: fd(key::NOTIFY),
             console: fd(key::CONSOLE),
             responder: fd(key::RESPONDER),
-            flows: fd(key::FLOWS).zip(fd(key::FLOW_DIRECTORY)),
+            flows: fd(key::FLOWS).zip(fd(key::FLOW_DIRECTORY)).and_then(|(socket, directory)| {
+                let group = Args::env(handoff::FLOW_GROUP)?.to_str().ok()?.parse().ok()?;
+                Some((socket, group, directory))
+            }),
         })
     }
 }

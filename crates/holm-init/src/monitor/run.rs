@@ -51,7 +51,8 @@ pub fn run(title: &'static CStr, inherited: Inherited) -> i32 {
     let log = Log::open(&guest.directory, LOG_LIMIT, 1);
     let console = guest.console.take().and_then(Console::new);
     let responder = guest.responder.take().and_then(Responder::new);
-    let flows = guest.flows.take().map(|(socket, directory)| Flows::new(socket, directory));
+    let flows = guest.flows.take();
+    let flows = flows.map(|(socket, group, directory)| Flows::new(socket, group, directory));
     let clients = Clients::default();
     let mut monitor = Monitor { guest, watch, log, console, responder, flows, clients };
     // It would wait for ever for what it cannot watch. The next command makes another monitor.

@@ -43,8 +43,8 @@ pub(super) struct MonitorFiles {
 pub(super) struct MonitorSockets {
     /// The responder's socket and lease, for a guest whose network has a responder.
     responder: Option<(OwnedFd, Lease)>,
-    /// Where the guest's connections are told, and the directory for them, with `net.flows`.
-    flows: Option<(OwnedFd, OwnedFd)>,
+    /// Where the guest's connections are told and recorded, with `net.flows`.
+    flows: Option<monitor::Flows>,
 }
 
 impl MonitorSockets {
@@ -52,7 +52,10 @@ impl MonitorSockets {
         let responder = net::responder(network)?.map(|socket| (socket, network.lease()));
         let flows = match net::flows(network)? {
             None => None,
-            Some(socket) => Some((socket, flows::directory(guest.pool(), guest.name())?)),
+            Some((socket, group)) => {
+                let directory = flows::directory(guest.pool(), guest.name())?;
+                Some(monitor::Flows { socket, group, directory })
+            }
         };
         Ok(Self { responder, flows })
     }

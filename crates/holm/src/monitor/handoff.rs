@@ -34,9 +34,19 @@ pub struct Handoff<'a> {
     pub console: Option<OwnedFd>,
     /// The packet socket of the responder, and the lease that it offers.
     pub responder: Option<(OwnedFd, Lease)>,
-    /// The netlink socket that tells the connections which the guest opens, and the directory
-    /// where they are recorded.
-    pub flows: Option<(OwnedFd, OwnedFd)>,
+    /// Where the guest's connections are told and recorded.
+    pub flows: Option<Flows>,
+}
+
+/// What a monitor needs to record connections.
+#[derive(Debug)]
+pub struct Flows {
+    /// The netlink socket that tells them.
+    pub socket: OwnedFd,
+    /// The number of its group.
+    pub group: u16,
+    /// The directory for them.
+    pub directory: OwnedFd,
 }
 
 impl Handoff<'_> {
@@ -53,8 +63,8 @@ impl Handoff<'_> {
             (key::NOTIFY, self.notify.as_ref()),
             (key::CONSOLE, self.console.as_ref()),
             (key::RESPONDER, self.responder.as_ref().map(|(fd, _)| fd)),
-            (key::FLOWS, self.flows.as_ref().map(|(socket, _)| socket)),
-            (key::FLOW_DIRECTORY, self.flows.as_ref().map(|(_, directory)| directory)),
+            (key::FLOWS, self.flows.as_ref().map(|flows| &flows.socket)),
+            (key::FLOW_DIRECTORY, self.flows.as_ref().map(|flows| &flows.directory)),
         ];
         fds.extend(optional.into_iter().filter_map(|(key, fd)| Some((key, fd?.as_fd()))));
         fds
@@ -75,6 +85,9 @@ impl Handoff<'_> {
         ];
         if let Some((_, lease)) = &self.responder {
             env.push(variable(handoff::LEASE, &lease.to_text())?);
+        }
+        if let Some(Flows { group, .. }) = &self.flows {
+            env.push(variable(handoff::FLOW_GROUP, group.to_string().as_bytes())?);
         }
         for (name, value) in std::env::vars_os() {
             let name = name.into_vec();

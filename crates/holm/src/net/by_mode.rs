@@ -282,8 +282,8 @@ pub fn responder(network: &Network) -> Result<Option<OwnedFd>, Error> {
     implementation(network).responder(network)
 }
 
-/// The socket that tells a guest's monitor the connections which the guest opens, from now on;
-/// `None` without `net.flows`.
-pub fn flows(network: &Network) -> Result<Option<OwnedFd>, Error> {
+/// The socket that tells a guest's monitor the connections which the guest opens, and the number of
+/// its group; `None` without `net.flows`.
+pub fn flows(network: &Network) -> Result<Option<(OwnedFd, u16)>, Error> {
     implementation(network).flows(network)
 }

@@ -60,8 +60,8 @@ pub trait Mode {
         Ok(None)
     }
 
-    /// The socket that tells the connections which the guest opens.
-    fn flows(&self, _network: &Network) -> Result<Option<OwnedFd>, Error> {
+    /// The socket that tells the connections which the guest opens, and its group.
+    fn flows(&self, _network: &Network) -> Result<Option<(OwnedFd, u16)>, Error> {
         Ok(None)
     }
 }

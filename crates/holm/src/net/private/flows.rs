@@ -43,8 +43,8 @@ fn group(instance: u8, context: u32) -> Result<u16, Error> {
     u16::try_from(group).map_err(|_| refused.into())
 }
 
-/// The socket that tells the connections which a guest opens.
-pub fn listen(network: &Network) -> Result<OwnedFd, Error> {
+/// The socket that tells the connections which a guest opens, and its group.
+pub fn listen(network: &Network) -> Result<(OwnedFd, u16), Error> {
     let group = group(network.instance, network.context)?;
     let socket = Socket::netfilter()?;
     let mut batch = Batch::default();
@@ -59,7 +59,7 @@ pub fn listen(network: &Network) -> Result<OwnedFd, Error> {
     let socket = socket.into_fd();
     // A smaller one only loses some of a flood.
     let _ = set_socket_recv_buffer_size_force(&socket, WAITING);
-    Ok(socket)
+    Ok((socket, group))
 }
 
 /// The group of a guest whose connections are to be recorded.

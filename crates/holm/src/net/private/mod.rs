@@ -65,7 +65,7 @@ impl Mode for Private {
         attach::unpublish(network)
     }
 
-    fn flows(&self, network: &Network) -> Result<Option<OwnedFd>, Error> {
+    fn flows(&self, network: &Network) -> Result<Option<(OwnedFd, u16)>, Error> {
         network.flows.then(|| flows::listen(network)).transpose()
     }
 
