@@ -35,15 +35,14 @@ pub struct Flow {
     peer_port: Option<u16>,
 }
 
-impl Flow {
-    /// As it is recorded, and whether it has not ended.
-    pub fn new(flow: &flows::Flow, running: bool) -> Self {
+impl From<&flows::Flow> for Flow {
+    fn from(flow: &flows::Flow) -> Self {
         let mut this = Self {
             name: flow.guest.clone(),
             kind: "lost",
             from: Time::new(flow.from),
             until: flow.until.map(Time::new),
-            running,
+            running: flow.running,
             address: None,
             port: None,
             ports: None,

@@ -85,26 +85,17 @@ impl Run for Flows {
             since: self.since,
             until: self.until,
         };
-        let pool = context.look_if_any()?;
-        let (mut found, mut running) = (Vec::new(), Vec::new());
-        if let Some(pool) = &pool {
-            // Before: what begins meanwhile is then not taken for something that has ended.
-            found = flows::find(pool, &query)?;
-            running = guest::list(pool, Figures::Current)?;
+        let mut found = Vec::new();
+        if let Some(pool) = context.look_if_any()? {
+            let guests = guest::list(&pool, Figures::Current)?;
+            let running = guests.iter().filter_map(|it| Some((&it.name, it.record.as_ref()?)));
+            found = flows::find(&pool, &query, &running.collect::<Vec<_>>())?;
         }
-        let runs = |flow: &Flow| {
-            flow.until.is_none()
-                && !matches!(flow.kind, Kind::Connection { .. } | Kind::Lost)
-                && running
-                    .iter()
-                    .any(|guest| guest.name.as_str() == flow.guest && guest.record.is_some())
-        };
         let text = if context.json {
-            let documents =
-                found.iter().map(|flow| output::json(&output::Flow::new(flow, runs(flow))));
+            let documents = found.iter().map(|flow| output::json(&output::Flow::from(flow)));
             format!("{}\n", output::array(documents))
         } else {
-            let rows: Vec<_> = found.iter().map(|flow| row(flow, runs(flow))).collect();
+            let rows: Vec<_> = found.iter().map(row).collect();
             table::table(&HEAD, &rows, context.colour, context.width)
         };
         term::print(&text);
@@ -117,11 +108,11 @@ impl Run for Flows {
 
 const HEAD: [&str; 5] = ["FROM", "UNTIL", "GUEST", "HAD", "WITH"];
 
-fn row(flow: &Flow, runs: bool) -> Vec<Cell> {
+fn row(flow: &Flow) -> Vec<Cell> {
     let until = match (&flow.kind, flow.until) {
         (Kind::Connection { .. } | Kind::Lost, _) => "-".to_owned(),
         (_, Some(until)) => output::Time::new(until).to_string(),
-        (_, None) if runs => "now".to_owned(),
+        (_, None) if flow.running => "now".to_owned(),
         (_, None) => "unknown".to_owned(),
     };
     let end = |(address, port): (IpAddr, u16)| SocketAddr::new(address, port).to_string();

@@ -1,17 +1,18 @@
 //! Answers who had an address and port.
 
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 
 use holm_proto::Flow as Record;
 
 use super::connections;
 use super::error::Error;
-use super::runs::{self, Run};
+use super::runs::{self, Has, Run};
 use crate::Failed;
 use crate::config::Publish;
 use crate::failed::unless_gone;
-use crate::pool::Pool;
-use crate::record::shown_ports;
+use crate::pool::{Name, Pool};
+use crate::record::{RunRecord, shown_ports};
 
 /// What is asked.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +40,8 @@ pub struct Flow {
     pub from: u64,
     /// When it ended, in seconds since 1970; `None` if it goes on or nobody was left to record it.
     pub until: Option<u64>,
+    /// Whether it goes on; false for connections, of which that is not known.
+    pub running: bool,
 }
 
 /// What a guest can have of the host's network.
@@ -66,15 +69,18 @@ pub enum Kind {
 /// How much later than it was opened a connection may be recorded, in seconds.
 const LATE: u64 = 1;
 
-/// What is recorded and fits the question, in the order in which it began.
-pub fn find(pool: &Pool, query: &Query) -> Result<Vec<Flow>, Error> {
-    let mut found = Vec::new();
-    for run in runs::read(pool)? {
-        if query.is_about(&run.guest) {
-            query.parts_of(&run).into_iter().for_each(|kind| add(&mut found, &run, kind));
-        }
+/// What is recorded and fits the question, in the order in which it began. Those that are in
+/// `running` run, by their names.
+pub fn find(
+    pool: &Pool,
+    query: &Query,
+    running: &[(&Name, &RunRecord)],
+) -> Result<Vec<Flow>, Error> {
+    let mut found = of_runs(with_running(runs::read(pool)?, running), query);
+    for flow in &mut found {
+        let runs = running.iter().any(|(name, _)| name.as_str() == flow.guest);
+        flow.running = flow.until.is_none() && runs;
     }
-    found.retain(|flow| query.is_in_time(flow.from, flow.until));
     let all = connections::all(pool);
     let failed = |error| Failed::new("list", &all, error);
     let Some(entries) = unless_gone(std::fs::read_dir(&all)).map_err(failed)? else {
@@ -92,15 +98,41 @@ pub fn find(pool: &Pool, query: &Query) -> Result<Vec<Flow>, Error> {
     Ok(found)
 }
 
-/// Adds what a guest has had, or has gone on to have: a line of the log names all again.
-fn add(found: &mut Vec<Flow>, run: &Run, kind: Kind) {
-    let Run { guest, from, until, .. } = run;
-    let goes_on =
-        |flow: &&mut Flow| (&flow.guest, &flow.kind, flow.until) == (guest, &kind, Some(*from));
-    match found.iter_mut().rev().find(goes_on) {
-        Some(before) => before.until = *until,
-        None => found.push(Flow { guest: guest.clone(), kind, from: *from, until: *until }),
+/// All runs, with those of guests that have run for longer than the log goes back.
+fn with_running(mut all: Vec<Run>, running: &[(&Name, &RunRecord)]) -> Vec<Run> {
+    let is_open = |run: &&Run| run.until.is_none();
+    let open: HashSet<String> = all.iter().filter(is_open).map(|run| run.guest.clone()).collect();
+    for (name, record) in running.iter().filter(|(name, _)| !open.contains(name.as_str())) {
+        let guest = name.to_string();
+        let run = |has| Run { guest, has, from: record.started, until: None };
+        all.extend(Has::of(&record.network).map(run));
     }
+    all
+}
+
+/// What guests have had in runs. Each line of the log names all again that a guest has, which is
+/// one flow as long as it goes on.
+fn of_runs(all: Vec<Run>, query: &Query) -> Vec<Flow> {
+    let mut found: Vec<Flow> = Vec::new();
+    let mut before: HashMap<String, Vec<usize>> = HashMap::new();
+    for run in all.into_iter().filter(|run| query.is_about(&run.guest)) {
+        let last = before.remove(&run.guest).unwrap_or_default();
+        let goes_on = |flow: &Flow, kind: &Kind| flow.until == Some(run.from) && flow.kind == *kind;
+        let mut own = Vec::new();
+        for kind in query.parts_of(&run) {
+            if let Some(at) = last.iter().copied().find(|at| goes_on(&found[*at], &kind)) {
+                found[at].until = run.until;
+                own.push(at);
+                continue;
+            }
+            own.push(found.len());
+            let (guest, from, until) = (run.guest.clone(), run.from, run.until);
+            found.push(Flow { guest, kind, from, until, running: false });
+        }
+        before.insert(run.guest, own);
+    }
+    found.retain(|flow| query.is_in_time(flow.from, flow.until));
+    found
 }
 
 impl Query {
@@ -155,7 +187,13 @@ impl Query {
         // How long it lasted is not recorded: one that began before may have gone on.
         let is_early = self.until.is_none_or(|limit| from <= limit.saturating_add(LATE));
         let is_late = self.since.is_none_or(|since| from >= since);
-        (is_early && is_late).then(|| Flow { guest: guest.to_owned(), kind, from, until: None })
+        (is_early && is_late).then(|| Flow {
+            guest: guest.to_owned(),
+            kind,
+            from,
+            until: None,
+            running: false,
+        })
     }
 }
 
@@ -167,7 +205,6 @@ fn plain(address: Ipv6Addr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flows::runs::Has;
     use crate::record::ports::decode;
 
     fn run(from: u64, until: Option<u64>) -> Run {
@@ -177,6 +214,15 @@ mod tests {
             host: false,
         };
         Run { guest: "web".into(), has, from, until }
+    }
+
+    #[test]
+    fn what_goes_on_is_one_flow() {
+        let query = Query { port: Some(8080), ..Query::default() };
+        let found = of_runs(vec![run(1, Some(5)), run(5, Some(7)), run(8, None)], &query);
+        let times: Vec<_> = found.iter().map(|flow| (flow.from, flow.until)).collect();
+        // An address and ports each.
+        assert_eq!(times, [(1, Some(7)), (1, Some(7)), (8, None), (8, None)]);
     }
 
     #[test]

@@ -49,7 +49,8 @@ pub struct Has {
 }
 
 impl Has {
-    fn of(network: &Network) -> Option<Self> {
+    /// What a guest with this network has; `None` if that is nothing.
+    pub fn of(network: &Network) -> Option<Self> {
         let (addresses, host) = match network.mode {
             NetMode::Private => (network.addresses().collect(), false),
             NetMode::Native => (network.native.clone(), false),

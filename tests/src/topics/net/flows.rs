@@ -127,6 +127,12 @@ fn addresses_and_ports_are_told_after_the_guest_is_gone(sandbox: &mut Sandbox) {
     let flow = &host.flows(&["db"])[0];
     assert_eq!((&flow["running"], &flow["until"]), (&true.into(), &Value::Null), "{flow}");
     host.holm(&["flows", "db"]).ok().has("192.0.2.10, all ports").has("now");
+    // One that has run for longer than the log goes back.
+    let runs = sandbox.root().join("flows/runs");
+    let kept = fs::read(&runs).unwrap();
+    fs::write(&runs, "").unwrap();
+    assert_eq!(host.flows(&["db"])[0]["running"], true);
+    fs::write(&runs, kept).unwrap();
     host.holm(&["set", "db", "net.address=192.0.2.10,192.0.2.11"]).ok();
     assert_eq!(host.had("192.0.2.11:9"), [both("address", "db")]);
     host.holm(&["set", "db", "net.address=192.0.2.10"]).ok();
