@@ -48,23 +48,18 @@ impl Flow {
     /// As it is written.
     pub fn to_bytes(self) -> [u8; RECORD] {
         let mut bytes = [0; RECORD];
-        let mut put = |offset: usize, part: &[u8]| {
-            if let Some(room) = bytes.get_mut(offset..offset + part.len()) {
-                room.copy_from_slice(part);
-            }
-        };
         match self {
             Self::Opened { at, protocol, from, to } => {
-                put(0, &at.to_be_bytes());
-                put(8, &[protocol, OPENED]);
-                put(10, &from.1.to_be_bytes());
-                put(12, &to.1.to_be_bytes());
-                put(16, &from.0.octets());
-                put(32, &to.0.octets());
+                bytes[..8].copy_from_slice(&at.to_be_bytes());
+                bytes[8..10].copy_from_slice(&[protocol, OPENED]);
+                bytes[10..12].copy_from_slice(&from.1.to_be_bytes());
+                bytes[12..14].copy_from_slice(&to.1.to_be_bytes());
+                bytes[16..32].copy_from_slice(&from.0.octets());
+                bytes[32..].copy_from_slice(&to.0.octets());
             }
             Self::Lost { at } => {
-                put(0, &at.to_be_bytes());
-                put(9, &[LOST]);
+                bytes[..8].copy_from_slice(&at.to_be_bytes());
+                bytes[9] = LOST;
             }
         }
         bytes

@@ -19,9 +19,6 @@ pub const HOLM: &CStr = c"MONITOR_HOLM";
 /// The variable with what the responder offers, a [`crate::Lease`] as text.
 pub const LEASE: &CStr = c"MONITOR_LEASE";
 
-/// The variable with the number of the group in which the kernel tells connections (NFLOG).
-pub const FLOW_GROUP: &CStr = c"MONITOR_FLOW_GROUP";
-
 /// What a monitor is given descriptors of: the keys in [`DESCRIPTORS`].
 pub mod key {
     /// Init, as a pidfd.
@@ -42,6 +39,8 @@ pub mod key {
     pub const RESPONDER: &str = "responder";
     /// The netlink socket that tells the connections which the guest opens; may be missing.
     pub const FLOWS: &str = "flows";
+    /// No descriptor, but the number of the group in which they are told (NFLOG).
+    pub const FLOW_GROUP: &str = "flow-group";
     /// The directory in which they are recorded; may be missing.
     pub const FLOW_DIRECTORY: &str = "flow-directory";
 }
@@ -60,10 +59,17 @@ impl fmt::Display for Descriptors<'_> {
     }
 }
 
-/// The descriptor of `key` in a text of [`Descriptors`].
-pub fn descriptor(text: &str, key: &str) -> Option<i32> {
-    let mut pairs = text.split(' ').filter_map(|pair| pair.split_once('='));
-    pairs.find(|(name, _)| *name == key)?.1.parse().ok()
+/// The descriptor of `key` in a text of [`Descriptors`]. On bytes: text has more to it than each
+/// monitor has room for.
+pub fn descriptor(text: &[u8], key: &str) -> Option<i32> {
+    text.split(|byte| *byte == b' ').find_map(|pair| {
+        let digits = pair.strip_prefix(key.as_bytes())?.strip_prefix(b"=")?;
+        let add = |number: i32, digit: &u8| {
+            let value = i32::from(digit.wrapping_sub(b'0'));
+            if value < 10 { number.checked_mul(10)?.checked_add(value) } else { None }
+        };
+        if digits.is_empty() { None } else { digits.iter().try_fold(0, add) }
+    })
 }
 
 #[cfg(test)]
@@ -77,10 +83,12 @@ mod tests {
     fn descriptors_are_read_as_they_are_written() {
         let text = Descriptors(&[(key::INIT, 5), (key::CGROUP, 16), (key::NOTIFY, 7)]).to_string();
         assert_eq!(text, "init=5 cgroup=16 notify=7");
-        assert_eq!(descriptor(&text, key::INIT), Some(5));
-        assert_eq!(descriptor(&text, key::CGROUP), Some(16));
-        assert_eq!(descriptor(&text, key::CONSOLE), None);
-        assert_eq!(descriptor("init=x cgroup", key::INIT), None);
-        assert_eq!(descriptor("init=x cgroup", key::CGROUP), None);
+        assert_eq!(descriptor(text.as_bytes(), key::INIT), Some(5));
+        assert_eq!(descriptor(text.as_bytes(), key::CGROUP), Some(16));
+        assert_eq!(descriptor(text.as_bytes(), key::CONSOLE), None);
+        assert_eq!(descriptor(b"init=x cgroup=", key::INIT), None);
+        assert_eq!(descriptor(b"init=x cgroup=", key::CGROUP), None);
+        assert_eq!(descriptor(b"init=2147483647", key::INIT), Some(i32::MAX));
+        assert_eq!(descriptor(b"init=2147483648", key::INIT), None);
     }
 }

@@ -11,7 +11,8 @@ mod signal;
 pub use args::Args;
 pub use inherited::{Inherited, stderr, stdin};
 pub use process::{
-    Status, abort, exec, exec_argv, exit, exit_status_of, kill, milliseconds, reap, set_comm, spawn,
+    Status, abort, exec, exec_argv, exit, exit_status_of, kill, milliseconds, reap, seconds,
+    set_comm, spawn,
 };
 pub use signal::{Signal, arm_timer, block_all_signals, catch, unblock_all_signals, wait};
 

@@ -27,7 +27,8 @@ pub fn connections(datagram: &[u8], at: u64, mut each: impl FnMut(Flow)) {
     while let Some(length) = number32(rest, 0).filter(|length| *length >= HEADERS) {
         let Some(message) = rest.get(..length) else { return };
         if number16(message, 4) == Some(PACKET)
-            && let Some(flow) = payload(&message[HEADERS..]).and_then(|packet| flow(packet, at))
+            && let Some(flow) =
+                message.get(HEADERS..).and_then(payload).and_then(|packet| flow(packet, at))
         {
             each(flow);
         }

@@ -29,15 +29,17 @@ pub struct Guest {
     pub console: Option<OwnedFd>,
     /// The packet socket on the guest's network.
     pub responder: Option<OwnedFd>,
-    /// The netlink socket that tells the connections which the guest opens, its group, and the
-    /// directory in which they are recorded.
-    pub flows: Option<(OwnedFd, u16, OwnedFd)>,
+    /// The netlink socket that tells the connections which the guest opens, and the directory in
+    /// which they are recorded.
+    pub flows: Option<(OwnedFd, OwnedFd)>,
+    /// The number of the group in which they are told.
+    pub flow_group: Option<i32>,
 }
 
 impl Guest {
     /// `None` when something that a monitor cannot do without is missing.
     pub fn take(title: &'static CStr, mut inherited: Inherited) -> Option<Guest> {
-        let numbers = Args::env(handoff::DESCRIPTORS)?.to_str().ok()?;
+        let numbers = Args::env(handoff::DESCRIPTORS)?.to_bytes();
         let mut fd = |key: &str| inherited.take(descriptor(numbers, key)?);
         let name = title.to_bytes_with_nul().strip_prefix(handoff::TITLE.as_bytes())?;
         Some(Guest {
@@ -52,10 +54,8 @@ impl Guest {
             notify: fd(key::NOTIFY),
             console: fd(key::CONSOLE),
             responder: fd(key::RESPONDER),
-            flows: fd(key::FLOWS).zip(fd(key::FLOW_DIRECTORY)).and_then(|(socket, directory)| {
-                let group = Args::env(handoff::FLOW_GROUP)?.to_str().ok()?.parse().ok()?;
-                Some((socket, group, directory))
-            }),
+            flows: fd(key::FLOWS).zip(fd(key::FLOW_DIRECTORY)),
+            flow_group: descriptor(numbers, key::FLOW_GROUP),
         })
     }
 }

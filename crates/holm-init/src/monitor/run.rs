@@ -51,8 +51,7 @@ pub fn run(title: &'static CStr, inherited: Inherited) -> i32 {
     let log = Log::open(&guest.directory, LOG_LIMIT, 1);
     let console = guest.console.take().and_then(Console::new);
     let responder = guest.responder.take().and_then(Responder::new);
-    let flows = guest.flows.take();
-    let flows = flows.map(|(socket, group, directory)| Flows::new(socket, group, directory));
+    let flows = guest.flows.take().map(|(socket, directory)| Flows::new(socket, directory));
     let clients = Clients::default();
     let mut monitor = Monitor { guest, watch, log, console, responder, flows, clients };
     // It would wait for ever for what it cannot watch. The next command makes another monitor.
@@ -105,7 +104,7 @@ impl Monitor {
                         // Bounded: another process that has the terminal open may write for ever.
                         (0..TURNS).all(|_| self.copy());
                         if let Some(flows) = &mut self.flows {
-                            flows.receive_rest();
+                            flows.receive_rest(self.guest.flow_group);
                         }
                         return ended;
                     }

@@ -73,8 +73,9 @@ impl Handoff<'_> {
     /// The monitor's environment: the handoff, then what `holm monitor-ended` needs of the caller's
     /// environment.
     pub(super) fn environment(&self) -> io::Result<Vec<CString>> {
-        let numbers: Vec<_> =
+        let mut numbers: Vec<_> =
             self.descriptors().into_iter().map(|(key, fd)| (key, fd.as_raw_fd())).collect();
+        numbers.extend(self.flows.as_ref().map(|flows| (key::FLOW_GROUP, flows.group.into())));
         let variable = |name: &CStr, value: &[u8]| {
             CString::new([name.to_bytes(), b"=", value].concat()).map_err(io::Error::from)
         };
@@ -85,9 +86,6 @@ impl Handoff<'_> {
         ];
         if let Some((_, lease)) = &self.responder {
             env.push(variable(handoff::LEASE, &lease.to_text())?);
-        }
-        if let Some(Flows { group, .. }) = &self.flows {
-            env.push(variable(handoff::FLOW_GROUP, group.to_string().as_bytes())?);
         }
         for (name, value) in std::env::vars_os() {
             let name = name.into_vec();
