@@ -9,12 +9,12 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-/// Bytes of a datagram, in which the kernel puts several packets: more than the engine asks for.
-const DATAGRAM_MAX: usize = 4608;
+/// Bytes of a datagram, in which the kernel puts several packets: as many as the memory holds that
+/// it has for the size that the engine asks for.
+const DATAGRAM_MAX: usize = 8192;
 
-/// How many records a datagram can hold: an attribute with a packet is longer than 20 bytes, as is
-/// what is before it.
-const BATCH: usize = DATAGRAM_MAX / 40;
+/// How many records are written at once.
+const BATCH: usize = 32;
 
 /// The socket that tells connections, and where they are recorded.
 pub struct Flows {
@@ -70,6 +70,10 @@ impl Flows {
             if let Some(room) = records.get_mut(used..used + RECORD) {
                 room.copy_from_slice(&flow.to_bytes());
                 used += RECORD;
+            }
+            if used == BATCH * RECORD {
+                log.append(directory, &records);
+                used = 0;
             }
         });
         if let Some(records) = records.get(..used).filter(|records| !records.is_empty()) {
