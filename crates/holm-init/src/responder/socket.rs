@@ -23,6 +23,8 @@ impl Responder {
     }
 
     /// Takes one frame and answers it, if there is something to say.
+    // Its buffers would be on the stack of every monitor from the start.
+    #[inline(never)]
     pub fn receive(&self) {
         let mut frame = [0; FRAME_MAX];
         let mut out = [0; REPLY_MAX];

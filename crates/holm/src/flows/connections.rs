@@ -14,14 +14,25 @@ use crate::Failed;
 use crate::failed::{make_directories, unless_gone};
 use crate::pool::{Name, Pool};
 
-/// The directory of all guests that have recorded connections.
-pub fn all(pool: &Pool) -> PathBuf {
-    base(pool).join("connections")
+/// The directories of all guests that have recorded connections, and their names.
+pub fn guests(pool: &Pool) -> Result<Vec<(Name, PathBuf)>, Error> {
+    let all = base(pool).join("connections");
+    let failed = |error| Failed::new("list", &all, error);
+    let Some(entries) = unless_gone(std::fs::read_dir(&all)).map_err(failed)? else {
+        return Ok(Vec::new());
+    };
+    let mut guests = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_str().and_then(|name| Name::new(name).ok());
+        guests.extend(name.map(|name| (name, entry.path())));
+    }
+    Ok(guests)
 }
 
 /// The directory for a guest's connections, which is made if it is missing.
 pub fn directory(pool: &Pool, guest: &Name) -> Result<OwnedFd, Error> {
-    let path = all(pool).join(guest.as_str());
+    let path = base(pool).join("connections").join(guest.as_str());
     make_directories(&path, 0o700)
         .map_err(|error| Failed::new("make the directory", &path, error))?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

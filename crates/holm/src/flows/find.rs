@@ -8,9 +8,7 @@ use holm_proto::Flow as Record;
 use super::connections;
 use super::error::Error;
 use super::runs::{self, Has, Run};
-use crate::Failed;
 use crate::config::Publish;
-use crate::failed::unless_gone;
 use crate::pool::{Name, Pool};
 use crate::record::{RunRecord, shown_ports};
 
@@ -81,17 +79,11 @@ pub fn find(
         let runs = running.iter().any(|(name, _)| name.as_str() == flow.guest);
         flow.running = flow.until.is_none() && runs;
     }
-    let all = connections::all(pool);
-    let failed = |error| Failed::new("list", &all, error);
-    let Some(entries) = unless_gone(std::fs::read_dir(&all)).map_err(failed)? else {
-        return Ok(found);
-    };
-    for entry in entries {
-        let entry = entry.map_err(failed)?;
-        let guest = entry.file_name().to_string_lossy().into_owned();
-        if query.is_about(&guest) {
-            let records = connections::read(&entry.path())?;
-            found.extend(records.into_iter().filter_map(|record| query.opened(&guest, record)));
+    for (guest, directory) in connections::guests(pool)? {
+        let guest = guest.as_str();
+        if query.is_about(guest) {
+            let records = connections::read(&directory)?;
+            found.extend(records.into_iter().filter_map(|record| query.opened(guest, record)));
         }
     }
     found.sort_by_key(|flow| flow.from);

@@ -6,23 +6,14 @@ use std::time::{Duration, SystemTime};
 use super::connections;
 use super::error::Error;
 use crate::Failed;
-use crate::failed::unless_gone;
-use crate::pool::{Name, Pool, remove_tree};
+use crate::pool::{Pool, remove_tree};
 
 /// How many days the connections of a guest stay that does not exist any more.
 pub const KEPT_DAYS: u64 = 90;
 
 /// Removes what guests have recorded that do not exist, if nothing was added for [`KEPT_DAYS`].
 pub fn remove_old(pool: &Pool) -> Result<(), Error> {
-    let all = connections::all(pool);
-    let failed = |error| Failed::new("list", &all, error);
-    let Some(entries) = unless_gone(std::fs::read_dir(&all)).map_err(failed)? else {
-        return Ok(());
-    };
-    for entry in entries {
-        let path = entry.map_err(failed)?.path();
-        let name = path.file_name().and_then(|name| Name::new(name.to_str()?).ok());
-        let Some(name) = name else { continue };
+    for (name, path) in connections::guests(pool)? {
         let exists = pool.guest_dir(&name).try_exists();
         let exists = exists.map_err(|error| Failed::new("look at", &path, error))?;
         if !exists && is_old(&path).map_err(|error| Failed::new("look at", &path, error))? {

@@ -5,7 +5,7 @@ use std::process::Command;
 use rustix::io::Errno;
 
 use super::error::Error;
-use super::netlink::{Batch, Socket};
+use super::netlink::{Batch, CREATE, Socket};
 use super::request::Request;
 use crate::process::{call_for_errors, call_for_output};
 use crate::step;
@@ -16,6 +16,55 @@ pub const INET: [u8; 4] = [1, 0, 0, 0];
 pub const GETTABLE: u16 = 0x0a01;
 const DELTABLE: u16 = 0x0a02;
 pub const TABLE_NAME: u16 = 1;
+pub const NEWSETELEM: u16 = 0x0a0c;
+pub const GETSETELEM: u16 = 0x0a0d;
+pub const DELSETELEM: u16 = 0x0a0e;
+/// As `DELSETELEM`, without an error if there is no such element (from Linux 6.3 on).
+pub const DESTROYSETELEM: u16 = 0x0a1e;
+// Attributes of messages about elements.
+pub const LIST_TABLE: u16 = 1;
+pub const LIST_SET: u16 = 2;
+pub const LIST_ELEMENTS: u16 = 3;
+const LIST_ELEM: u16 = 1;
+pub const ELEM_KEY: u16 = 1;
+pub const ELEM_DATA: u16 = 2;
+pub const DATA_VALUE: u16 = 1;
+
+/// An element of a set or map.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The table.
+    pub table: &'a str,
+    /// The set or map.
+    pub set: &'a str,
+    /// The key, in the kernel's form: every part is padded to four bytes.
+    pub key: &'a [u8],
+}
+
+impl Place<'_> {
+    /// Adds a message of a type about the element; `data` adds what is behind its key in a map.
+    pub fn message(
+        self,
+        batch: &mut Batch,
+        request: Request,
+        kind: u16,
+        data: impl FnOnce(&mut Batch),
+    ) {
+        let flags = if kind == NEWSETELEM { CREATE } else { 0 };
+        batch
+            .message(request, kind, flags, &INET)
+            .text(LIST_TABLE, self.table)
+            .text(LIST_SET, self.set)
+            .nest(LIST_ELEMENTS, |batch| {
+                batch.nest(LIST_ELEM, |batch| {
+                    batch.nest(ELEM_KEY, |batch| {
+                        batch.attr(DATA_VALUE, self.key);
+                    });
+                    data(batch);
+                });
+            });
+    }
+}
 
 /// Has nft load a script, all of it or nothing; errors name the table.
 pub fn load(table: &str, script: &str) -> Result<(), Error> {

@@ -37,8 +37,7 @@ fn monitors_are_small(sandbox: &mut Sandbox) {
         sizes.iter().sum::<u64>()
     });
     sizes.sort_unstable();
-    // With the code for flows a lone guest is a page above the promise: 104 KiB are seen.
-    assert!(sizes[4] <= 110, "monitor and init together: {sizes:?} KiB");
+    assert!(sizes[4] <= 102, "monitor and init together: {sizes:?} KiB");
 }
 
 /// Both while it receives messages, and at its end with messages still unread.

@@ -12,8 +12,8 @@ use crate::failed::read_if_there;
 use crate::net::CONNECTIONS_MAX;
 use crate::net::error::Error;
 use crate::net::lock;
-use crate::net::netlink::{Batch, CREATE, Socket};
-use crate::net::nft::{self, INET};
+use crate::net::netlink::{Batch, Socket};
+use crate::net::nft::{self, GETSETELEM, NEWSETELEM, Place};
 use crate::net::request::Request;
 
 /// The guests' cgroups are this far below the root, the Holm root's one less.
@@ -78,7 +78,7 @@ pub fn bound(instance: u8, pool: BorrowedFd<'_>) -> Result<bool, Error> {
     }
     let table = table(instance);
     nft::load(&table, &script(&table))?;
-    netfilter.commit(|batch| element(batch, NEWSETELEM, CREATE, instance, root))?;
+    netfilter.commit(|batch| element(batch, NEWSETELEM, instance, root))?;
     Ok(true)
 }
 
@@ -87,33 +87,16 @@ pub fn unbound(instance: u8) -> Result<(), Error> {
     nft::delete_table(&table(instance))
 }
 
-const NEWSETELEM: u16 = 0x0a0c;
-const GETSETELEM: u16 = 0x0a0d;
-
 /// The element comes last, so the table is complete if it is there.
 fn is_bounded(netfilter: &Socket, instance: u8, root: u64) -> Result<bool, Error> {
     let mut batch = Batch::default();
-    element(&mut batch, GETSETELEM, 0, instance, root);
+    element(&mut batch, GETSETELEM, instance, root);
     nft::found(netfilter, &batch, |_| {})
 }
 
 /// A message about the element for the cgroup of the Holm root.
-fn element(batch: &mut Batch, kind: u16, flags: u16, instance: u8, root: u64) {
-    const TABLE: u16 = 1;
-    const SET: u16 = 2;
-    const ELEMENTS: u16 = 3;
-    const ELEMENT: u16 = 1;
-    const KEY: u16 = 1;
-    const VALUE: u16 = 1;
-    batch
-        .message(Request::BoundConnections, kind, flags, &INET)
-        .text(TABLE, &table(instance))
-        .text(SET, "root")
-        .nest(ELEMENTS, |batch| {
-            batch.nest(ELEMENT, |batch| {
-                batch.nest(KEY, |batch| {
-                    batch.attr(VALUE, &root.to_ne_bytes());
-                });
-            });
-        });
+fn element(batch: &mut Batch, kind: u16, instance: u8, root: u64) {
+    let (table, key) = (table(instance), root.to_ne_bytes());
+    let place = Place { table: &table, set: "root", key: &key };
+    place.message(batch, Request::BoundConnections, kind, |_| {});
 }

@@ -11,30 +11,19 @@ use crate::config::{Proto, Publish};
 use crate::net::addresses::host_prefix;
 use crate::net::error::Error;
 use crate::net::link;
-use crate::net::netlink::{Attributes, Batch, CREATE, DUMP, Socket, find};
-use crate::net::nft::{self, INET};
+use crate::net::netlink::{Attributes, Batch, DUMP, Socket, find};
+use crate::net::nft::{
+    self, DATA_VALUE, DELSETELEM, DESTROYSETELEM, ELEM_DATA, ELEM_KEY, GETSETELEM, INET,
+    LIST_ELEMENTS, LIST_SET, LIST_TABLE, NEWSETELEM, Place,
+};
 use crate::net::published::Published;
 use crate::net::request::Request;
 use crate::net::shaping::{self, class_id};
 use crate::record::{Network, host_index};
 
-// Message types: subsystem 10 in the high byte.
-const NEWSETELEM: u16 = 0x0a0c;
-const GETSETELEM: u16 = 0x0a0d;
-const DELSETELEM: u16 = 0x0a0e;
-/// As `DELSETELEM`, without an error if there is no such element (from Linux 6.3 on).
-const DESTROYSETELEM: u16 = 0x0a1e;
-
-const LIST_TABLE: u16 = 1;
-const LIST_SET: u16 = 2;
-const LIST_ELEMENTS: u16 = 3;
-const LIST_ELEM: u16 = 1;
-const ELEM_KEY: u16 = 1;
-const ELEM_DATA: u16 = 2;
 const ELEM_EXPR: u16 = 7;
 const EXPR_DATA: u16 = 2;
 const COUNTER_PACKETS: u16 = 2;
-const DATA_VALUE: u16 = 1;
 
 /// All sets and maps of the table.
 const SETS: [&str; 6] =
@@ -48,7 +37,7 @@ pub fn tag(instance: u8, context: u32, tagged: bool) -> Result<(), Error> {
         return delete(&netfilter, Request::UntagPackets, instance, &element);
     }
     Ok(netfilter.commit(|batch| {
-        element.message(batch, Request::TagPackets, NEWSETELEM, instance, true);
+        element.message(batch, Request::TagPackets, NEWSETELEM, instance);
     })?)
 }
 
@@ -107,7 +96,7 @@ fn delete_all(
     }
     let deleted = netfilter.commit(|batch| {
         for element in elements {
-            element.message(batch, request, DELSETELEM, instance, false);
+            element.message(batch, request, DELSETELEM, instance);
         }
     });
     match deleted {
@@ -132,7 +121,7 @@ pub fn get(
 fn ask_for(request: Request, instance: u8, set: &'static str, key: &[u8]) -> Batch {
     let wanted = Element { set, key: key.to_vec(), data: Vec::new() };
     let mut batch = Batch::default();
-    wanted.message(&mut batch, request, GETSETELEM, instance, false);
+    wanted.message(&mut batch, request, GETSETELEM, instance);
     batch
 }
 
@@ -161,7 +150,7 @@ pub fn begin_counts(network: &Network) -> Result<(), Error> {
     Ok(Socket::netfilter()?.commit(|batch| {
         for set in COUNTS {
             let element = Element { set, key: key.to_vec(), data: Vec::new() };
-            element.message(batch, Request::ResetCounts, DESTROYSETELEM, network.instance, false);
+            element.message(batch, Request::ResetCounts, DESTROYSETELEM, network.instance);
         }
         flows::begin(batch, network, group);
     })?)
@@ -229,7 +218,7 @@ pub fn add(netfilter: &Socket, instance: u8, elements: &[Element]) -> Result<(),
     }
     Ok(netfilter.commit(|batch| {
         for element in elements {
-            element.message(batch, Request::PublishPort, NEWSETELEM, instance, true);
+            element.message(batch, Request::PublishPort, NEWSETELEM, instance);
         }
     })?)
 }
@@ -242,7 +231,7 @@ fn delete(
     element: &Element,
 ) -> Result<(), Error> {
     let deleted = netfilter.commit(|batch| {
-        element.message(batch, request, DELSETELEM, instance, false);
+        element.message(batch, request, DELSETELEM, instance);
     });
     match deleted {
         Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
@@ -265,30 +254,16 @@ impl Element {
         Some(Self { set, key: value(ELEM_KEY)?, data: value(ELEM_DATA).unwrap_or_default() })
     }
 
-    fn message(
-        &self,
-        batch: &mut Batch,
-        request: Request,
-        kind: u16,
-        instance: u8,
-        with_data: bool,
-    ) {
-        batch
-            .message(request, kind, if with_data { CREATE } else { 0 }, &INET)
-            .text(LIST_TABLE, &table(instance))
-            .text(LIST_SET, self.set)
-            .nest(LIST_ELEMENTS, |batch| {
-                batch.nest(LIST_ELEM, |batch| {
-                    batch.nest(ELEM_KEY, |batch| {
-                        batch.attr(DATA_VALUE, &self.key);
-                    });
-                    if with_data && !self.data.is_empty() {
-                        batch.nest(ELEM_DATA, |batch| {
-                            batch.attr(DATA_VALUE, &self.data);
-                        });
-                    }
+    fn message(&self, batch: &mut Batch, request: Request, kind: u16, instance: u8) {
+        let table = table(instance);
+        let place = Place { table: &table, set: self.set, key: &self.key };
+        place.message(batch, request, kind, |batch| {
+            if kind == NEWSETELEM && !self.data.is_empty() {
+                batch.nest(ELEM_DATA, |batch| {
+                    batch.attr(DATA_VALUE, &self.data);
                 });
-            });
+            }
+        });
     }
 }
 

@@ -11,16 +11,14 @@ use super::ruleset::table;
 use crate::failed::read_if_there;
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, CREATE, Refused, Socket};
-use crate::net::nft::INET;
+use crate::net::nft::{DESTROYSETELEM, ELEM_DATA, INET, NEWSETELEM, Place};
 use crate::net::request::Request;
 use crate::record::{Network, host_index};
 
 const NEWCHAIN: u16 = 0x0a03;
 const NEWRULE: u16 = 0x0a06;
-const NEWSETELEM: u16 = 0x0a0c;
-// Both without an error if there is nothing (from Linux 6.3 on).
+// Without an error if there is nothing (from Linux 6.3 on).
 const DESTROYCHAIN: u16 = 0x0a1b;
-const DESTROYSETELEM: u16 = 0x0a1e;
 
 /// How many groups an instance has, one for each context id: as many as it has addresses.
 const GROUPS: u16 = 1024;
@@ -123,13 +121,6 @@ fn chain(context: u32) -> String {
     format!("flows_{context}")
 }
 
-const ELEMENT_TABLE: u16 = 1;
-const ELEMENT_SET: u16 = 2;
-const ELEMENTS: u16 = 3;
-const ELEMENT: u16 = 1;
-const KEY: u16 = 1;
-const DATA: u16 = 2;
-const VALUE: u16 = 1;
 const CHAIN_TABLE: u16 = 1;
 const CHAIN_NAME: u16 = 3;
 
@@ -162,8 +153,8 @@ fn add_rule(batch: &mut Batch, instance: u8, context: u32, group: u16) {
                 });
             });
         });
-    element(batch, Request::RecordFlows, NEWSETELEM, CREATE, instance, context, |batch| {
-        batch.nest(DATA, |batch| {
+    element(batch, Request::RecordFlows, NEWSETELEM, instance, context, |batch| {
+        batch.nest(ELEM_DATA, |batch| {
             batch.nest(VERDICT, |batch| {
                 batch.attr(VERDICT_CODE, &JUMP.to_be_bytes()).text(VERDICT_CHAIN, &chain);
             });
@@ -172,7 +163,7 @@ fn add_rule(batch: &mut Batch, instance: u8, context: u32, group: u16) {
 }
 
 fn remove_rule(batch: &mut Batch, instance: u8, context: u32) {
-    element(batch, Request::ForgetFlows, DESTROYSETELEM, 0, instance, context, |_| {});
+    element(batch, Request::ForgetFlows, DESTROYSETELEM, instance, context, |_| {});
     batch
         .message(Request::ForgetFlows, DESTROYCHAIN, 0, &INET)
         .text(CHAIN_TABLE, &table(instance))
@@ -184,23 +175,12 @@ fn element(
     batch: &mut Batch,
     request: Request,
     kind: u16,
-    flags: u16,
     instance: u8,
     context: u32,
     data: impl FnOnce(&mut Batch),
 ) {
-    batch
-        .message(request, kind, flags, &INET)
-        .text(ELEMENT_TABLE, &table(instance))
-        .text(ELEMENT_SET, "flows")
-        .nest(ELEMENTS, |batch| {
-            batch.nest(ELEMENT, |batch| {
-                batch.nest(KEY, |batch| {
-                    batch.attr(VALUE, &host_index(instance, context).to_ne_bytes());
-                });
-                data(batch);
-            });
-        });
+    let (table, key) = (table(instance), host_index(instance, context).to_ne_bytes());
+    Place { table: &table, set: "flows", key: &key }.message(batch, request, kind, data);
 }
 
 #[cfg(test)]
