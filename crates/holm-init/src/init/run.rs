@@ -41,6 +41,8 @@ struct Init {
 }
 
 /// Runs what `args` name until the guest is to end; returns the status to end with.
+// What the other one of the two has on its stack is not for this one.
+#[inline(never)]
 pub fn run(args: Args, mut inherited: Inherited) -> i32 {
     let console = inherited.take(CONSOLE_MASTER);
     let _ = setsid();

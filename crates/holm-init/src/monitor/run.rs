@@ -40,6 +40,8 @@ struct Monitor {
 }
 
 /// Runs until the guest's init has ended; `title` is `[holm] NAME`.
+// What the other one of the two has on its stack is not for this one.
+#[inline(never)]
 pub fn run(title: &'static CStr, inherited: Inherited) -> i32 {
     bare::catch(&IGNORED);
     bare::set_comm(title);
