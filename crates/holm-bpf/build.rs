@@ -10,7 +10,9 @@ use std::process::Command;
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolIndex};
 
-const SOURCES: [&str; 2] = ["calls", "packets"];
+/// The tables, and what they are made of.
+const TABLES: [(&str, &[&str]); 2] =
+    [("programs.rs", &["calls", "packets"]), ("port.rs", &["port"])];
 /// Each program is a section of this prefix.
 const PROGRAM: &str = "program/";
 
@@ -18,19 +20,23 @@ fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     println!("cargo::rerun-if-changed=src");
     println!("cargo::rerun-if-env-changed=BPF_CLANG");
+    let [native, port] = TABLES.map(|(file, sources)| (file, table(&out, sources)));
+    let mut hasher = DefaultHasher::new();
+    native.1.hash(&mut hasher);
+    let name = format!("\"build-{:016x}\"\n", hasher.finish());
+    for (file, text) in [native, port, ("build-name.rs", name)] {
+        fs::write(out.join(file), text).expect("the build directory can be written to");
+    }
+}
+
+fn table(out: &Path, sources: &[&str]) -> String {
     let mut table = String::from("&[\n");
-    for source in SOURCES {
+    for source in sources {
         let object = out.join(source).with_extension("o");
         compile(&Path::new("src").join(format!("{source}.bpf.c")), &object);
         append_programs(&mut table, &fs::read(&object).expect("clang has written it"));
     }
-    table.push_str("]\n");
-    let mut hasher = DefaultHasher::new();
-    table.hash(&mut hasher);
-    let name = format!("\"build-{:016x}\"\n", hasher.finish());
-    for (file, text) in [("programs.rs", table), ("build-name.rs", name)] {
-        fs::write(out.join(file), text).expect("the build directory can be written to");
-    }
+    table + "]\n"
 }
 
 /// Without debugging information, so that the result depends on the source and clang alone.

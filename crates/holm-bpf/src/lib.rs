@@ -1,9 +1,9 @@
-//! The BPF programs of `net.mode = "native"`, compiled from the C files beside this one, and the
-//! layout of what they read.
+//! The BPF programs of `net.mode = "native"` and of `net.lan`, compiled from the C files beside this
+//! one, and the layout of what they read.
 //!
 //! `guests.h` says which address inside is which on the host, `calls.bpf.c` translates them in
-//! system calls, `packets.bpf.c` decides which socket gets a packet. Nothing here talks to the
-//! kernel: [`PROGRAMS`] are instructions with places for maps, which the loader fills in.
+//! system calls, `packets.bpf.c` decides which socket gets a packet. `port.bpf.c` is
+//! what guests send to a bridge. Nothing here talks to the kernel: [`PROGRAMS`] and [`PORT_PROGRAM`] are instructions with places for maps, which the loader fills in.
 
 #![forbid(unsafe_code)]
 
@@ -26,7 +26,7 @@ pub struct Program {
     pub maps: &'static [(usize, Map)],
 }
 
-/// A map that the programs share.
+/// A map. Those of native guests are shared by all of their programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Map {
     /// [`Guest`] by the id of its cgroup.
@@ -57,10 +57,12 @@ pub enum Map {
     Unserved,
     /// Addresses and ports at which the host has sent a datagram to a guest.
     Hosts,
+    /// What a guest may send to a port of a bridge: [`Port`], by 0. Each port has its own.
+    Port,
 }
 
 impl Map {
-    /// All of them.
+    /// All of native guests.
     pub const ALL: [Self; 14] = [
         Self::Guests,
         Self::Owners,
@@ -95,6 +97,7 @@ impl Map {
             Self::Asked => "asked",
             Self::Unserved => "unserved",
             Self::Hosts => "hosts",
+            Self::Port => "port",
         }
     }
 
@@ -114,12 +117,16 @@ impl Map {
             Self::Caps => (4, 16),
             Self::Asked => (20, 16),
             Self::Unserved | Self::Hosts => (24, 4),
+            Self::Port => (4, PORT),
         }
     }
 }
 
-/// All programs.
+/// All programs of native guests.
 pub static PROGRAMS: &[Program] = include!(concat!(env!("OUT_DIR"), "/programs.rs"));
+
+/// The program at a port of a bridge; the only one in this table.
+pub static PORT_PROGRAM: &[Program] = include!(concat!(env!("OUT_DIR"), "/port.rs"));
 
 /// What names of builds begin with.
 pub const BUILD_PREFIX: &str = "build-";
@@ -129,6 +136,9 @@ pub const BUILD: &str = include!(concat!(env!("OUT_DIR"), "/build-name.rs"));
 
 /// The size of `struct guest` in bytes.
 const GUEST: u32 = 8 + 4 + 4 + 16 + 4 + 4 + 8 * 4 + 8 * 16;
+
+/// The size of `struct port` in bytes.
+const PORT: u32 = 8 + 6 + 2 + 4 + 4 + 8 * 4 + 8 * 16;
 
 /// The size of `struct traffic` in bytes.
 const TRAFFIC: u32 = 9 * 8;
@@ -209,21 +219,12 @@ pub struct Guest {
 impl Guest {
     /// The value in [`Map::Guests`].
     pub fn to_bytes(&self) -> Vec<u8> {
-        let own4 = || self.addresses.iter().filter_map(|address| v4(*address)).take(ADDRESSES_MAX);
-        let own6 = || self.addresses.iter().filter_map(|address| v6(*address)).take(ADDRESSES_MAX);
         let mut bytes = Vec::with_capacity(GUEST as usize);
         bytes.extend(self.netns.to_ne_bytes());
         bytes.extend(self.root.to_ne_bytes());
         bytes.extend(self.loopback.octets());
         bytes.extend(self.loopback6.octets());
-        for count in [own4().count(), own6().count()] {
-            bytes.extend(u32::try_from(count).unwrap_or_default().to_ne_bytes());
-        }
-        let fours = bytes.len() + ADDRESSES_MAX * 4;
-        bytes.extend(own4().flat_map(|address| address.octets()));
-        bytes.resize(fours, 0);
-        bytes.extend(own6().flat_map(|address| address.octets()));
-        bytes.resize(GUEST as usize, 0);
+        append_addresses(&mut bytes, &self.addresses);
         bytes
     }
 
@@ -231,6 +232,45 @@ impl Guest {
     pub fn owned(&self) -> Vec<[u8; 16]> {
         let own = self.addresses.iter().copied().map(owner_key);
         own.chain([network_key(self.loopback), owner_key(self.loopback6.into())]).collect()
+    }
+}
+
+/// How many addresses there are of each family, and room for as many as there may be.
+fn append_addresses(bytes: &mut Vec<u8>, addresses: &[IpAddr]) {
+    let own4 = || addresses.iter().filter_map(|address| v4(*address)).take(ADDRESSES_MAX);
+    let own6 = || addresses.iter().filter_map(|address| v6(*address)).take(ADDRESSES_MAX);
+    for count in [own4().count(), own6().count()] {
+        bytes.extend(u32::try_from(count).unwrap_or_default().to_ne_bytes());
+    }
+    let (fours, all) = (bytes.len() + ADDRESSES_MAX * 4, bytes.len() + ADDRESSES_MAX * 20);
+    bytes.extend(own4().flat_map(|address| address.octets()));
+    bytes.resize(fours, 0);
+    bytes.extend(own6().flat_map(|address| address.octets()));
+    bytes.resize(all, 0);
+}
+
+/// What a guest may send to a port of a bridge: `struct port`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Its Ethernet address there.
+    pub ethernet: [u8; 6],
+    /// Its addresses, at most [`ADDRESSES_MAX`] of each family; empty if it chooses them itself.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Port {
+    /// The value in [`Map::Port`].
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; 8];
+        bytes.extend(self.ethernet);
+        bytes.extend(u16::from(!self.addresses.is_empty()).to_ne_bytes());
+        append_addresses(&mut bytes, &self.addresses);
+        bytes
+    }
+
+    /// How many packets were dropped, of a value in [`Map::Port`].
+    pub fn dropped(value: &[u8]) -> u64 {
+        value.first_chunk().map_or(0, |count| u64::from_ne_bytes(*count))
     }
 }
 
@@ -297,12 +337,24 @@ mod tests {
 
     #[test]
     fn maps_are_loaded_by_two_instructions() {
-        for program in PROGRAMS {
+        for program in PROGRAMS.iter().chain(PORT_PROGRAM) {
             for (at, map) in program.maps {
                 // BPF_LD | BPF_IMM | BPF_DW
                 assert_eq!(program.instructions[*at][0], 0x18, "{} {map:?}", program.name);
             }
         }
+    }
+
+    #[test]
+    fn a_port_has_the_layout_of_its_program() {
+        let [program] = PORT_PROGRAM else { panic!("{PORT_PROGRAM:?}") };
+        assert!(program.maps.iter().all(|(_, map)| *map == Map::Port), "{:?}", program.maps);
+        let addresses = vec!["192.0.2.7".parse().unwrap(), "2001:db8::7".parse().unwrap()];
+        let bytes = Port { ethernet: [2, 3, 4, 5, 6, 7], addresses }.to_bytes();
+        assert_eq!(bytes.len(), PORT as usize);
+        assert_eq!(bytes[8..16], [&[2, 3, 4, 5, 6, 7], &1u16.to_ne_bytes()[..]].concat()[..]);
+        assert_eq!(bytes[24..28], [192, 0, 2, 7]);
+        assert_eq!(bytes[56..58], [0x20, 0x01]);
     }
 
     #[test]

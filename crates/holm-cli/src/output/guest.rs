@@ -7,6 +7,7 @@ use holm::record::{PendingRestart, RunRecord};
 use serde::Serialize;
 
 use super::health::Health;
+use super::lan::{Lan, interfaces};
 use super::last_run::LastRun;
 use super::limits::Limits;
 use super::time::Time;
@@ -37,9 +38,11 @@ pub struct Guest {
     uptime_seconds: Option<u64>,
     /// Which network it has; null if it does not run.
     network: Option<Network>,
-    /// Its addresses, IPv4 first, or as in `net.address` of a native guest; none if it does not
-    /// run, or has none of its own.
+    /// Its addresses, IPv4 first, or as in `net.address` of a native guest, then those of `net.lan`;
+    /// none if it does not run, or has none of its own.
     addresses: Vec<IpAddr>,
+    /// Its interfaces in networks of the host's; none if it does not run.
+    lan: Vec<Lan>,
     /// Its published ports; none if it does not run.
     ports: Vec<PublishedPort>,
     /// The uids and gids of the host that its users map to; null if it does not run.
@@ -155,6 +158,7 @@ impl From<&Summary> for Guest {
             uptime_seconds: record.map(RunRecord::age),
             network: record.map(network),
             addresses: record.map_or_else(Vec::new, addresses),
+            lan: record.map_or_else(Vec::new, |record| interfaces(&record.network, &guest.lan)),
             ports: record.map_or_else(Vec::new, |record| ports(&record.network.publish)),
             id_range: record
                 .map(|record| IdRange { first: record.ids.base, count: record.ids.count }),
@@ -208,14 +212,17 @@ pub fn mode(mode: NetMode) -> &'static str {
 /// The addresses of a running guest that has some of its own.
 pub fn addresses(record: &RunRecord) -> Vec<IpAddr> {
     let network = &record.network;
-    match network.mode {
+    let mut own: Vec<IpAddr> = match network.mode {
         NetMode::Private => {
             let v6 = network.guest_v6.map(IpAddr::V6);
             std::iter::once(IpAddr::V4(network.guest_v4)).chain(v6).collect()
         }
         NetMode::Native => network.native.clone(),
         NetMode::Host | NetMode::None => Vec::new(),
-    }
+    };
+    let lan = network.lan.iter().flat_map(|lan| &lan.settings.addresses);
+    own.extend(lan.map(|(address, _)| *address));
+    own
 }
 
 fn network(record: &RunRecord) -> Network {

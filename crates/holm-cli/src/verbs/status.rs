@@ -5,9 +5,9 @@ use holm::cgroup::Usage;
 use holm::config::{NetMode, show_rate};
 use holm::guest::{self, Guest, Summary};
 use holm::monitor::{Ended, How};
-use holm::net::{Counted, Reason, Traffic, Volume};
+use holm::net::{Counted, LanTraffic, Reason, Traffic, Volume};
 use holm::pool::Name;
-use holm::record::{LastRun, RunRecord, Shaping, shown_ports};
+use holm::record::{LastRun, Network, RunRecord, Shaping, shown_ports};
 
 use super::ls;
 use crate::context::Context;
@@ -52,6 +52,9 @@ fn text(guest: &Summary, colour: bool) -> String {
     }
     if let Some(usage) = &guest.usage {
         limits(&mut lines, usage);
+    }
+    if let Some(state) = &guest.record {
+        lan(&mut lines, &state.network, &guest.lan);
     }
     if let Some(counted) = &guest.traffic {
         traffic(&mut lines, counted);
@@ -122,6 +125,7 @@ fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {
     let first = state.ids.base;
     lines.push(("ids", format!("{first} to {}", first + state.ids.count - 1)));
     match state.network.mode {
+        NetMode::None if !state.network.lan.is_empty() => {}
         NetMode::None => lines.push(("network", "none".to_owned())),
         NetMode::Host => lines.push(("network", "the host's".to_owned())),
         NetMode::Native => {
@@ -143,11 +147,30 @@ fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {
     lines.extend(state.network.shaping.as_ref().map(|shaping| ("rates", rates(shaping))));
 }
 
+/// Its interfaces in networks of the host's, and what passed there.
+fn lan(lines: &mut Vec<(&str, String)>, network: &Network, traffic: &[Option<LanTraffic>]) {
+    for (at, lan) in network.lan.iter().enumerate() {
+        let (name, ethernet) = (network.lan_name(at), output::ethernet(lan.ethernet));
+        let mut text = format!("{name} on {}, {ethernet}", lan.settings);
+        if let Some(LanTraffic { sent, received, dropped }) =
+            traffic.get(at).and_then(Option::as_ref)
+        {
+            let (sent, received) = (volume(*sent), volume(*received));
+            text += &format!("; sent {sent}, received {received}");
+            if let Some(dropped) = dropped.filter(|dropped| *dropped > 0) {
+                text += &format!("; {dropped} dropped that it may not send");
+            }
+        }
+        lines.push(("interface", text));
+    }
+}
+
+fn volume(volume: Volume) -> String {
+    format!("{} in {}", term::size(volume.bytes), term::count(volume.packets, "packet"))
+}
+
 /// What it has sent and received.
 fn traffic(lines: &mut Vec<(&str, String)>, traffic: &Traffic) {
-    let volume = |volume: Volume| {
-        format!("{} in {}", term::size(volume.bytes), term::count(volume.packets, "packet"))
-    };
     lines.push(("sent", volume(traffic.sent)));
     lines.push(("received", volume(traffic.received)));
     let Traffic { opened, accepted, .. } = traffic;

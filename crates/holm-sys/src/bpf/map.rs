@@ -127,7 +127,11 @@ impl Map {
 
     /// Opens the map that is pinned at a path.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let fd = open_pinned(path)?;
+        Self::from_fd(open_pinned(path)?)
+    }
+
+    /// The map behind a descriptor.
+    pub(super) fn from_fd(fd: OwnedFd) -> io::Result<Self> {
         // `struct bpf_map_info` begins with type, id, and the sizes of keys and values.
         let mut info = [0u32; 4];
         let mut attr = GetInfo {

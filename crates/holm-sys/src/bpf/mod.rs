@@ -1,6 +1,7 @@
 //! BPF programs on cgroups, network namespaces and interfaces, by bpf(2).
 
 mod hook;
+mod interface;
 mod link;
 mod map;
 mod program;
@@ -12,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub use hook::Hook;
+pub use interface::{attach, map_of};
 pub use link::{Target, count_attached, link, replace};
 pub use map::{Map, MapKind};
 pub use program::{Instruction, load, load_with_maps};

@@ -7,6 +7,7 @@ use holm_bpf::ADDRESSES_MAX;
 use super::entry::Entry;
 use super::types::{Arch, BindMount, Config, Init, Net, NetMode};
 use super::units::show_rate;
+use super::values::same_network;
 
 /// A conflict, reported at a key and at an item of its list.
 pub(super) struct Conflict {
@@ -90,6 +91,7 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
         return Err(conflict("net.cap", message));
     }
     check_access(net)?;
+    check_lan(net)?;
     if net.mode != NetMode::Native {
         let given =
             [("net.interface", net.interface.is_some()), ("net.hide-sockets", net.hide_sockets)];
@@ -108,7 +110,7 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
         ("net.publish", !net.publish.is_empty()),
         ("net.ports", net.ports.is_some()),
         ("net.address", !net.address.is_empty()),
-        ("net.dns", !net.dns.is_empty() && net.mode == NetMode::None),
+        ("net.dns", !net.dns.is_empty() && net.mode == NetMode::None && net.lan.is_empty()),
         ("net.reserve", net.reserve.is_some()),
         ("net.share", net.share.is_some()),
         ("net.cap", net.cap.is_some()),
@@ -141,6 +143,61 @@ fn check_access(net: &Net) -> Result<(), Conflict> {
         let message = "net.allow has exceptions from net.deny, which is empty; to allow nothing \
                        else, also set net.deny = [\"in\", \"out\"]";
         return Err(conflict("net.allow", message));
+    }
+    Ok(())
+}
+
+/// The most interfaces that a guest has in networks of the host's.
+const LAN_MAX: usize = 8;
+
+fn check_lan(net: &Net) -> Result<(), Conflict> {
+    let error =
+        |item, message: String| Err(Conflict { item: Some(item), ..conflict("net.lan", message) });
+    if !net.lan.is_empty() && matches!(net.mode, NetMode::Native | NetMode::Host) {
+        let message = "net.lan is for guests that have their own network stack: set net.mode = \
+                       \"private\", or \"none\" for a guest that is nowhere else";
+        return Err(conflict("net.lan", message));
+    }
+    if net.lan.len() > LAN_MAX {
+        return error(LAN_MAX, format!("net.lan: a guest has at most {LAN_MAX} of them"));
+    }
+    if !net.lan.is_empty() && !net.deny.is_empty() {
+        let message = "net.deny conflicts with net.lan: its rules do not see what passes there";
+        return Err(conflict("net.deny", message));
+    }
+    let mut known = HashSet::new();
+    for (item, lan) in net.lan.iter().enumerate() {
+        if let Some((twice, _)) = lan.addresses.iter().find(|(it, _)| !known.insert(*it)) {
+            return error(item, format!("net.lan: the address {twice} is given twice"));
+        }
+        let fours = lan.addresses.iter().filter(|(it, _)| it.is_ipv4()).count();
+        if fours.max(lan.addresses.len() - fours) > ADDRESSES_MAX {
+            let message = format!(
+                "net.lan: an interface has at most {ADDRESSES_MAX} addresses of each family"
+            );
+            return error(item, message);
+        }
+    }
+    check_gateway(net)
+}
+
+fn check_gateway(net: &Net) -> Result<(), Conflict> {
+    let error = |item, message: String| {
+        Err(Conflict { item: Some(item), ..conflict("net.gateway", message) })
+    };
+    if !net.gateway.is_empty() && net.mode != NetMode::None {
+        let message = "net.gateway is for guests that have no network but net.lan: set net.mode = \
+                       \"none\"";
+        return Err(conflict("net.gateway", message));
+    }
+    for (item, gateway) in net.gateway.iter().enumerate() {
+        let mut addresses = net.lan.iter().flat_map(|lan| &lan.addresses);
+        if !addresses.any(|(it, length)| it != gateway && same_network(*it, *gateway, *length)) {
+            return error(item, format!("net.gateway: no address in net.lan reaches {gateway}"));
+        }
+        if net.gateway[..item].iter().any(|it| it.is_ipv4() == gateway.is_ipv4()) {
+            return error(item, "net.gateway: a guest has at most one of each family".to_owned());
+        }
     }
     Ok(())
 }

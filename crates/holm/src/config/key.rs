@@ -3,7 +3,7 @@
 use super::types::Config;
 
 /// A key of `guest.toml`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Key {
     /// Dotted name; `*` stands for a name of the user's (`env.*`).
     pub name: &'static str,

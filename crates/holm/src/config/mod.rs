@@ -38,4 +38,5 @@ pub use nearest::nearest;
 pub use parse::parse;
 pub use types::*;
 pub use units::{duration, rate, show_duration, show_rate, size};
+pub(crate) use values::same_network;
 pub use values::{access_rule, disk_size, signals};

@@ -217,6 +217,10 @@ pub struct Net {
     pub allow: Vec<AccessRule>,
     /// The connections that a private guest opens are recorded.
     pub flows: bool,
+    /// Its interfaces in networks of the host's.
+    pub lan: Vec<Lan>,
+    /// Its routers there, one of each family at most.
+    pub gateway: Vec<IpAddr>,
     /// Name servers; empty means the host's.
     pub dns: Vec<IpAddr>,
     /// Bits in a second that it can always send through the uplink.
@@ -241,6 +245,8 @@ impl Default for Net {
             deny: Vec::new(),
             allow: Vec::new(),
             flows: false,
+            lan: Vec::new(),
+            gateway: Vec::new(),
             dns: Vec::new(),
             reserve: None,
             share: None,
@@ -261,6 +267,28 @@ pub enum NetMode {
     Host,
     /// The host's, with addresses of its own.
     Native,
+}
+
+/// An interface in a network of the host's.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct Lan {
+    /// How it gets there.
+    pub kind: LanKind,
+    /// The host's bridge, or the interface below the macvlan.
+    pub parent: String,
+    /// Its addresses, each with the length of the network's prefix. Without any the guest gets some
+    /// itself.
+    pub addresses: Vec<(IpAddr, u8)>,
+}
+
+/// How an interface gets into a network of the host's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LanKind {
+    /// By a veth pair whose other end is a port of a bridge.
+    Bridge,
+    /// As a macvlan on an interface.
+    Macvlan,
 }
 
 /// One published port. A range in the file becomes one of these for each port.

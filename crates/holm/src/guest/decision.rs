@@ -66,7 +66,8 @@ pub fn decide(
     let unified = layer.image(&base.identity())?;
     step::done("base");
     let layer_is_persistent = layer.is_persistent();
-    let network = net::plan(pool.instance(), ids.context, &config.net)?;
+    let mut network = net::plan(pool.instance(), ids.context, &config.net)?;
+    network.lan = net::plan_lan(&config.net, &machine_id)?;
     step::done("net-plan");
     Ok(Decision {
         guest,
@@ -254,7 +255,7 @@ impl Decision<'_> {
             machine_id: &self.machine_id,
             console: matches!(stdio, Stdio::Console { .. }),
             resolv_conf: network.resolv_conf.as_deref(),
-            networkd: network.networkd.as_deref(),
+            networkd: &network.networkd,
         });
         if let (Kind::Systemd(_), Ok(id)) = (self.kind(), system::random_id128()) {
             let content = Content::Text(system::uuid(&id) + "\n", 0o444);

@@ -9,6 +9,7 @@ use super::access;
 use super::dns;
 use super::error::Error;
 use super::host::Host;
+use super::lan;
 use super::mode::{Files, Mode};
 use super::native::{self, Native};
 use super::netlink::Socket;
@@ -72,6 +73,11 @@ pub fn check_addresses(network: &Network, running: &Network) -> Result<(), Error
         }
     }
     Ok(())
+}
+
+/// Whether something of the host's side leads into the guest's network namespace.
+pub fn has_host_side(network: &Network) -> bool {
+    has_veth(network) || !network.lan.is_empty()
 }
 
 /// Whether the guest has its own network namespace; otherwise it shares the host's.
@@ -220,14 +226,18 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
 ///
 /// Called while the guest's init waits. Undoes itself if it fails.
 pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
-    implementation(network).attach(network, netns)
+    implementation(network).attach(network, netns)?;
+    lan::attach(network, netns).inspect_err(|_| {
+        let _ = implementation(network).detach(network);
+    })
 }
 
 /// Makes the guest's side of its network.
 ///
 /// The calling thread must be in the guest's network namespace.
 pub fn configure_inside(network: &Network) -> Result<(), Error> {
-    implementation(network).configure_inside(network)
+    implementation(network).configure_inside(network)?;
+    lan::configure(network)
 }
 
 /// Whether the host's side of a guest's network is in this network namespace.
@@ -237,6 +247,7 @@ pub fn is_attached(network: &Network) -> Result<bool, Error> {
 
 /// Removes what [`attach`] has made; succeeds if there is nothing to remove.
 pub fn detach(network: &Network) -> Result<(), Error> {
+    lan::detach(network)?;
     implementation(network).detach(network)
 }
 
@@ -245,6 +256,7 @@ pub fn detach(network: &Network) -> Result<(), Error> {
 pub fn detach_unrecorded(instance: u8, context: u32) -> Result<(), Error> {
     shaping::remove_unrecorded(instance, context)?;
     access::remove(instance, context)?;
+    lan::detach_unrecorded(instance, context)?;
     private::detach(instance, context)
 }
 
@@ -258,6 +270,7 @@ pub fn destroy_instance(instance: u8) -> Result<(), Error> {
     native::destroy(instance)?;
     shaping::destroy(instance)?;
     access::destroy(instance)?;
+    lan::destroy(instance)?;
     private::destroy(instance)
 }
 
@@ -273,7 +286,9 @@ pub fn traffic(network: &Network) -> Result<Option<Traffic>, Error> {
 
 /// The boot files with a guest's network configuration.
 pub fn files(network: &Network) -> Files {
-    implementation(network).files(network)
+    let mut files = implementation(network).files(network);
+    files.networkd.extend(lan::networkd_units(network));
+    files
 }
 
 /// The responder's socket, which receives a guest's DHCP and `DHCPv6` requests and router

@@ -79,6 +79,26 @@ pub enum Error {
         /// The interface.
         interface: String,
     },
+    /// An item of `net.lan` that cannot be.
+    #[error("net.lan: {parent}: {why}")]
+    Lan {
+        /// The interface of the host's.
+        parent: String,
+        /// Why a guest cannot be there.
+        why: String,
+    },
+    /// The BPF program of a guest's port.
+    #[error(
+        "{interface}: the BPF program that drops what the guest may not send is not in effect \
+         (net.lan needs CAP_BPF, CAP_NET_ADMIN and a kernel from 6.12 with CONFIG_NET_XGRESS: \
+         `holm doctor bpf`)"
+    )]
+    PortProgram {
+        /// The host's end of the guest's interface.
+        interface: String,
+        /// The kernel's error.
+        source: io::Error,
+    },
     /// The programs that are loaded work on maps of another form.
     #[error(
         "the BPF programs of native guests are those of another version of Holm, whose map {map} \
@@ -312,6 +332,12 @@ impl Coded for Error {
                 .remedy("set net.interface, add it to an interface, or set another net.address"),
             Self::NoInterface { interface } => {
                 Details::new(Code::NetworkFailed).object(interface).reason("there is none")
+            }
+            Self::Lan { parent, why } => {
+                Details::new(Code::NetworkFailed).object(parent).reason(why)
+            }
+            Self::PortProgram { interface, .. } => {
+                Details::new(Code::NetworkFailed).object(interface)
             }
             Self::OtherPrograms { map } => Details::new(Code::NetworkFailed)
                 .object(map)

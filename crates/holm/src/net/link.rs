@@ -3,12 +3,13 @@
 use rustix::io::Errno;
 
 use super::netlink::{Batch, DUMP, Refused, Socket, find, number, text};
+use super::plan::MTU_DEFAULT;
 use super::published::Published;
 use super::request::Request;
 use super::traffic::Volume;
 use super::uapi::{
-    IFF_UP, IFLA_EXT_MASK, IFLA_IFALIAS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU,
-    IFLA_STATS64, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK,
+    IFF_UP, IFLA_EXT_MASK, IFLA_IFALIAS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MASTER,
+    IFLA_MTU, IFLA_STATS64, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK,
 };
 
 /// An interface.
@@ -88,6 +89,40 @@ pub fn index(socket: &Socket, name: &str) -> Result<Option<u32>, Refused> {
     let mut index = None;
     find_named(socket, name, |_, payload| index = payload.get(4..8).and_then(number))?;
     Ok(index)
+}
+
+/// An interface that guests' interfaces may be on.
+#[derive(Debug)]
+pub struct Described {
+    /// Its index.
+    pub index: u32,
+    /// The kernel's name for what it is (`bridge`); `None` for real ones.
+    pub kind: Option<String>,
+    /// It has Ethernet addresses, and is not loopback.
+    pub is_ethernet: bool,
+    /// It is a port of a bridge or of a bond.
+    pub is_port: bool,
+    /// In bytes.
+    pub mtu: u32,
+}
+
+/// What an interface is; `None` if there is none of this name.
+pub fn describe(socket: &Socket, name: &str) -> Result<Option<Described>, Refused> {
+    const ARPHRD_ETHER: [u8; 2] = 1u16.to_ne_bytes();
+    let mut found = None;
+    find_named(socket, name, |_, payload| {
+        let Some((header, attributes)) = payload.split_at_checked(16) else { return };
+        let kind = find(attributes, IFLA_LINKINFO).and_then(|info| find(info, IFLA_INFO_KIND));
+        let master = find(attributes, IFLA_MASTER).and_then(number);
+        found = number(&header[4..8]).map(|index| Described {
+            index,
+            kind: kind.and_then(text).map(str::to_owned),
+            is_ethernet: header[2..4] == ARPHRD_ETHER,
+            is_port: master.is_some_and(|master| master != 0),
+            mtu: find(attributes, IFLA_MTU).and_then(number).unwrap_or(MTU_DEFAULT),
+        });
+    })?;
+    Ok(found)
 }
 
 /// What an interface has received and sent; `None` if there is none of this name.

@@ -11,6 +11,7 @@ mod by_mode;
 mod dns;
 mod error;
 mod host;
+mod lan;
 mod link;
 mod lock;
 mod loopback;
@@ -35,16 +36,17 @@ pub use addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, context_of};
 pub use by_mode::{
     admit, attach, bound_connections, change, check_address, check_addresses, clean_up,
     configure_inside, destroy_instance, detach, detach_unrecorded, dismiss, files, flows,
-    has_own_namespace, has_veth, is_attached, plan, readdressed, reshaped, responder, traffic,
-    with_access,
+    has_host_side, has_own_namespace, has_veth, is_attached, plan, readdressed, reshaped,
+    responder, traffic, with_access,
 };
 pub use error::Error;
+pub use lan::{plan as plan_lan, traffic as lan_traffic};
 pub use loopback::loopback_up;
 pub use mode::Files;
 pub use private::{Blocker, attached_contexts, blockers, has_ruleset, restore_ruleset};
 pub use request::Request;
 pub use sysctl::set_ping_group_range;
-pub use traffic::{Reason, Traffic, Volume};
+pub use traffic::{LanTraffic, Reason, Traffic, Volume};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use {

@@ -51,7 +51,7 @@ pub trait Mode {
 
     /// The boot files with the guest's network configuration.
     fn files(&self, network: &Network) -> Files {
-        Files { resolv_conf: Some(dns::render(&network.dns)), networkd: None }
+        Files { resolv_conf: Some(dns::render(&network.dns)), networkd: Vec::new() }
     }
 
     /// The responder's socket, which receives the guest's DHCP and `DHCPv6` requests and router
@@ -71,6 +71,6 @@ pub trait Mode {
 pub struct Files {
     /// Text of /etc/resolv.conf.
     pub resolv_conf: Option<String>,
-    /// Text of a systemd.network file for systemd-networkd.
-    pub networkd: Option<String>,
+    /// Names and texts of systemd.network files for systemd-networkd.
+    pub networkd: Vec<(String, String)>,
 }

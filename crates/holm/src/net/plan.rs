@@ -37,6 +37,8 @@ pub fn plan_addresses(instance: u8, context: u32, net: &Net) -> Result<Network, 
         shaping: None,
         access: Access::of(net),
         flows: net.flows,
+        lan: Vec::new(),
+        gateway: net.gateway.clone(),
     };
     if net.mode == NetMode::Native {
         // They are the host's: `native` looks whether it has them.

@@ -62,6 +62,12 @@ pub enum Request {
     BindFlows,
     RecordFlows,
     ForgetFlows,
+    SetUpPort,
+    AddToBridge,
+    CreateMacvlan,
+    BringUpLan,
+    AddLanAddress,
+    AddLanGateway,
 }
 
 impl Request {
@@ -124,6 +130,12 @@ impl Request {
             Self::BindFlows => "asking for the connections of the guest (net.flows)",
             Self::RecordFlows => "recording the connections of the guest (net.flows)",
             Self::ForgetFlows => "no longer recording the connections of the guest",
+            Self::SetUpPort => "configuring the port of the bridge",
+            Self::AddToBridge => "telling the bridge the guest's Ethernet address",
+            Self::CreateMacvlan => "creating the macvlan",
+            Self::BringUpLan => "bringing up an interface of net.lan",
+            Self::AddLanAddress => "setting an address of net.lan",
+            Self::AddLanGateway => "setting the route by net.gateway",
             Self::RemoveNative => "removing a native guest's address from net.interface",
         }
     }

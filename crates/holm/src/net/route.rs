@@ -45,6 +45,24 @@ pub fn add_address(batch: &mut Batch, request: Request, index: u32, address: IpA
         .attr(IFA_ADDRESS, &octets);
 }
 
+/// Adds an address in a network with other hosts. There is no duplicate address detection either:
+/// servers shall be able to bind to it from the beginning.
+pub fn add_lan_address(
+    batch: &mut Batch,
+    request: Request,
+    index: u32,
+    address: IpAddr,
+    prefix: u8,
+) {
+    const IFA_BROADCAST: u16 = 4;
+    add_address(batch, request, index, address, prefix);
+    if let IpAddr::V4(v4) = address
+        && let Some(rest) = u32::MAX.checked_shr(prefix.into()).filter(|_| prefix < 31)
+    {
+        batch.attr(IFA_BROADCAST, &(v4.to_bits() | rest).to_be_bytes());
+    }
+}
+
 /// Adds an address that is a native guest's: the host itself does not choose it as a source.
 pub fn add_native_address(batch: &mut Batch, request: Request, index: u32, address: IpAddr) {
     const IFA_CACHEINFO: u16 = 6;

@@ -23,6 +23,12 @@ pub fn write(path: &Path, value: &str) -> Result<(), Error> {
     })
 }
 
+/// Sets an IPv6 sysctl of an interface of the current network namespace. Errors are ignored: there
+/// may be no IPv6.
+pub fn set_ipv6(interface: &str, name: &str, value: &str) {
+    let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{interface}/{name}"), value);
+}
+
 /// Sets `net.ipv4.ping_group_range` in the current network namespace to `count` groups from `first`
 /// (a gid of the host) on. Distributions depend on this sysctl (ping of Debian 13 has no capability
 /// of its own), but the range that they set at boot includes groups that a guest does not have, so

@@ -26,6 +26,18 @@ pub struct Traffic {
     pub dropped: Vec<(Reason, u64)>,
 }
 
+/// What passed an interface in a network of the host's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LanTraffic {
+    /// What the guest has sent there.
+    pub sent: Volume,
+    /// What it has received.
+    pub received: Volume,
+    /// Packets that were dropped because the guest may not send them: from addresses that are not
+    /// its own, or as a router or DHCP server; `None` if the program that looks was removed.
+    pub dropped: Option<u64>,
+}
+
 /// Why a packet was dropped or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {

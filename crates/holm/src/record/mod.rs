@@ -19,6 +19,6 @@ pub(crate) use ids::NESTED_RANGES;
 pub use ids::{Ids, RANGE};
 pub use last::{LONGEST_WAIT, LastRun, PendingRestart};
 pub(crate) use network::host_index;
-pub use network::{Network, Shaping};
+pub use network::{Lan, Network, Shaping};
 pub use ports::shown as shown_ports;
 pub use run::RunRecord;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access::Access;
 use super::ports;
-use crate::config::{NetMode, Publish};
+use crate::config::{Lan as Settings, NetMode, Publish, same_network};
 
 /// The network of one run of a guest: everything that it is made from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +60,34 @@ pub struct Network {
     /// The connections that it opens are recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub flows: bool,
+    /// Its interfaces in networks of the host's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lan: Vec<Lan>,
+    /// Its routers there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gateway: Vec<IpAddr>,
+}
+
+/// An interface of a guest in a network of the host's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lan {
+    /// What it is.
+    #[serde(flatten)]
+    pub settings: Settings,
+    /// The index of the host's interface that it is on.
+    pub parent_index: u32,
+    /// MTU in bytes.
+    pub mtu: u32,
+    /// Its Ethernet address.
+    pub ethernet: [u8; 6],
+}
+
+impl Lan {
+    /// Whether an address is in the network of one of its own.
+    pub(crate) fn reaches(&self, other: IpAddr) -> bool {
+        let mut addresses = self.settings.addresses.iter();
+        addresses.any(|(address, length)| same_network(*address, other, *length))
+    }
 }
 
 /// How fast a guest sends through the uplink (`VServer`'s network `QoS`, OLS 2007, 2.2.5), in bits

@@ -14,8 +14,8 @@ pub struct BootFiles<'a> {
     pub console: bool,
     /// The text of resolv.conf(5), if the guest has a network.
     pub resolv_conf: Option<&'a str>,
-    /// The text of a systemd-networkd `.network` file for eth0.
-    pub networkd: Option<&'a str>,
+    /// The names and texts of systemd-networkd's `.network` files.
+    pub networkd: &'a [(String, String)],
 }
 
 /// The boot files, all in /run and each directory before what is in it; /run itself is there and

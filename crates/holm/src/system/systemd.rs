@@ -41,8 +41,8 @@ ExecStart=/bin/rm /etc/ssh/.holm-make-host-keys
 ";
 
 /// Units and drop-ins for systemd of this version; `console`: /dev/console is a terminal;
-/// `networkd`: the `.network` file of eth0.
-pub fn files(version: u32, console: bool, networkd: Option<&str>) -> Vec<File> {
+/// `networkd`: names and texts of `.network` files.
+pub fn files(version: u32, console: bool, networkd: &[(String, String)]) -> Vec<File> {
     let directory = |path: &str| File::new(path, Content::Directory(0o755));
     let unit = |name: &str| format!("/run/systemd/system/{name}");
     let mut files = vec![directory("/run/systemd"), directory("/run/systemd/system")];
@@ -75,9 +75,11 @@ pub fn files(version: u32, console: bool, networkd: Option<&str>) -> Vec<File> {
         &unit("multi-user.target.wants/holm-ssh-host-keys.service"),
         "../holm-ssh-host-keys.service",
     ));
-    if let Some(text) = networkd {
+    if !networkd.is_empty() {
         files.push(directory("/run/systemd/network"));
-        files.push(File::text("/run/systemd/network/10-holm.network", text));
+    }
+    for (name, text) in networkd {
+        files.push(File::text(&format!("/run/systemd/network/{name}"), text));
     }
     files
 }

@@ -10,7 +10,7 @@ fn boot(kind: Kind) -> BootFiles<'static> {
         machine_id: ID,
         console: true,
         resolv_conf: Some("nameserver 10.0.0.1\n"),
-        networkd: Some("[Match]\n"),
+        networkd: Box::leak(Box::new([("10-holm.network".to_owned(), "[Match]\n".to_owned())])),
     }
 }
 

@@ -62,7 +62,7 @@ fn prefix(text: &str) -> Parsed<Prefix> {
 }
 
 /// The first address of those that have these bits in common with an address.
-fn first_of(address: IpAddr, length: u8) -> IpAddr {
+pub(super) fn first_of(address: IpAddr, length: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
             let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);

@@ -5,7 +5,7 @@ use super::super::running::{RunningGuest, read_record};
 use crate::cgroup::{Figures, Usage};
 use crate::config::Config;
 use crate::failed::in_one_line;
-use crate::net::{self, Counted, Traffic};
+use crate::net::{self, Counted, LanTraffic, Traffic};
 use crate::pool::Name;
 use crate::record::{LastRun, RunRecord};
 
@@ -54,6 +54,9 @@ pub struct Summary {
     pub usage: Option<Usage>,
     /// What it has sent and received in this run, if that was asked for and is counted.
     pub traffic: Option<Traffic>,
+    /// What passed each of its interfaces in networks of the host's, if that was asked for and is
+    /// counted.
+    pub lan: Vec<Option<LanTraffic>>,
     /// What its access rules have matched in this run, if that was asked for.
     pub access: Vec<Counted>,
     /// How many processes the kernel killed in this run because the memory limit was reached.
@@ -171,11 +174,12 @@ fn summary_of(
         None => Status::Stopped,
     };
     let usage = running.as_ref().map(|it| it.cgroup.usage(figures)).transpose()?;
-    let (traffic, access) = match &running {
+    let (traffic, lan, access) = match &running {
         Some(it) if figures == Figures::Traffic => {
-            (net::traffic(&it.record.network)?, net::counted(&it.record.network)?)
+            let network = &it.record.network;
+            (net::traffic(network)?, net::lan_traffic(network)?, net::counted(network)?)
         }
-        _ => (None, Vec::new()),
+        _ => (None, Vec::new(), Vec::new()),
     };
     let status_text = running.as_ref().map_or(Ok(None), status_text)?;
     Ok(Some(Summary {
@@ -185,6 +189,7 @@ fn summary_of(
         oom_kills: usage.map_or(0, |usage| usage.oom_kills),
         usage,
         traffic,
+        lan,
         access,
         monitor_missing,
         readiness,
@@ -223,6 +228,7 @@ pub(super) fn unknown(name: &Name, error: &Error) -> Summary {
         base: String::new(),
         usage: None,
         traffic: None,
+        lan: Vec::new(),
         access: Vec::new(),
         oom_kills: 0,
         monitor_missing: false,

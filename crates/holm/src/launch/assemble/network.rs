@@ -7,9 +7,9 @@ use crate::launch::{Error, Result};
 use crate::net;
 use crate::step;
 
-/// Makes the veth pair, with one end in the network namespace of the process behind `pidfd`.
+/// Makes the veth pairs, each with one end in the network namespace of the process behind `pidfd`.
 pub fn attach_network(assembly: &Assembly<'_>, pidfd: BorrowedFd<'_>) -> Result<()> {
-    if net::has_veth(assembly.net) {
+    if net::has_host_side(assembly.net) {
         let network = namespace(pidfd, Namespace::Net)
             .map_err(|error| Error::step("open the network namespace of", "init", error))?;
         net::attach(assembly.net, network.as_fd())?;

@@ -25,6 +25,7 @@ pub fn map_kind(map: Map) -> MapKind {
         Map::Elsewhere => MapKind::SkStorage(true),
         Map::Asked => MapKind::LruHash(QUESTIONS),
         Map::Unserved | Map::Hosts => MapKind::LruHash(UNSERVED),
+        Map::Port => MapKind::Hash(1),
     }
 }
 

@@ -1,11 +1,14 @@
 //! Sending messages, and receiving replies.
 
 use std::os::fd::OwnedFd;
+use std::time::Instant;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::netlink;
 use rustix::net::{
-    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send,
+    socket_with,
 };
 
 use super::read::Messages;
@@ -34,6 +37,25 @@ impl Refused {
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
 
+/// A socket that the kernel tells each change of an interface.
+#[derive(Debug)]
+pub struct LinkChanges(OwnedFd);
+
+impl LinkChanges {
+    /// Waits until an interface has changed since the last call; `false` if none had by then.
+    pub fn wait_until(&self, until: Instant) -> bool {
+        let left = until.saturating_duration_since(Instant::now());
+        let Ok(left) = Timespec::try_from(left) else { return false };
+        let mut polled = [PollFd::new(&self.0, PollFlags::IN)];
+        if !matches!(poll(&mut polled, Some(&left)), Ok(1..)) {
+            return false;
+        }
+        // What it says does not matter, nor that there was too much of it.
+        while matches!(recv(&self.0, &mut [0u8; 8192][..], RecvFlags::DONTWAIT), Ok(_)) {}
+        true
+    }
+}
+
 impl Socket {
     /// For links, addresses and routes.
     pub fn route() -> Result<Self, Refused> {
@@ -43,6 +65,15 @@ impl Socket {
     /// For nftables.
     pub fn netfilter() -> Result<Self, Refused> {
         Self::open(Some(netlink::NETFILTER))
+    }
+
+    /// For waiting until an interface changes.
+    pub fn link_changes() -> Result<LinkChanges, Refused> {
+        /// `RTMGRP_LINK`.
+        const LINKS: u32 = 1;
+        let Self(fd) = Self::route()?;
+        bind(&fd, &netlink::SocketAddrNetlink::new(0, LINKS)).map_err(Refused::io)?;
+        Ok(LinkChanges(fd))
     }
 
     /// The socket itself, for who only reads what the kernel sends.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::super::error::Error;
-use super::super::sysctl::{read, write};
+use super::super::sysctl::{read, set_ipv6, write};
 
 const IPV4: &str = "/proc/sys/net/ipv4/ip_forward";
 const IPV6: &str = "/proc/sys/net/ipv6/conf";
@@ -56,6 +56,6 @@ fn keep_router_advertisements() -> Result<(), Error> {
 /// addresses. Errors are ignored, because the addresses are usable in any case.
 pub fn disable_ipv6_discovery(interface: &str) {
     for setting in ["accept_dad", "accept_ra"] {
-        let _ = fs::write(format!("{IPV6}/{interface}/{setting}"), "0");
+        set_ipv6(interface, setting, "0");
     }
 }

@@ -72,7 +72,7 @@ impl Mode for Private {
     fn files(&self, network: &Network) -> Files {
         Files {
             resolv_conf: Some(dns::render(&network.dns)),
-            networkd: Some(networkd::networkd_unit(network)),
+            networkd: vec![("10-holm.network".to_owned(), networkd::networkd_unit(network))],
         }
     }
 

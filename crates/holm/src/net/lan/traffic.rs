@@ -1,0 +1,32 @@
+//! What a guest has sent to the ports of bridges, and received.
+
+use holm_bpf::{Map, Port};
+use holm_sys::bpf;
+
+use super::host_index;
+use super::port::HOOK;
+use crate::net::error::Error;
+use crate::net::link;
+use crate::net::netlink::Socket;
+use crate::net::traffic::LanTraffic;
+use crate::record::Network;
+
+/// What passed each interface of a guest that runs, in their order; `None` for a macvlan, which is
+/// the guest's alone, so that nobody outside counts there.
+pub fn traffic(network: &Network) -> Result<Vec<Option<LanTraffic>>, Error> {
+    if network.lan.is_empty() {
+        return Ok(Vec::new());
+    }
+    let socket = Socket::route()?;
+    let each = |at: usize| {
+        let Some(name) = network.lan_port(at) else { return Ok(None) };
+        // What the host's end has received, the guest has sent.
+        let Some((sent, received)) = link::counters(&socket, &name)? else { return Ok(None) };
+        let fail = |source| Error::PortProgram { interface: name.clone(), source };
+        let map = bpf::map_of(host_index(network, at), HOOK, Map::Port.name()).map_err(fail)?;
+        let value = map.map(|map| map.get(&[0; 4])).transpose().map_err(fail)?.flatten();
+        let dropped = value.map(|value| Port::dropped(&value));
+        Ok(Some(LanTraffic { sent, received, dropped }))
+    };
+    (0..network.lan.len()).map(each).collect()
+}
