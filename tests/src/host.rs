@@ -85,11 +85,13 @@ fn names_a_guest(table: &str) -> bool {
 
 /// Whether `item` has a name that instance `number` gives.
 fn is_of(item: &str, number: u32) -> bool {
-    let (group, link) = (format!("holm-{number}"), format!("h{number}-"));
+    let group = format!("holm-{number}");
+    let links = ["h", "lan"].map(|kind| format!("{kind}{number}-"));
+    let is_link = |word: &str| links.iter().any(|link| word.starts_with(link));
     let (run, instance) = (format!("/run/holm/{number}"), format!("/run/holm/instances/{number}"));
     let address = format!("address fd00686f6c6d{number:04x}");
     item.starts_with(&address)
-        || item.split([' ', '/', '(', ')']).any(|word| word == group || word.starts_with(&link))
+        || item.split([' ', '/', '(', ')']).any(|word| word == group || is_link(word))
         || item
             .split(' ')
             .any(|word| word == run || word == instance || word.starts_with(&format!("{run}/")))

@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_mins(2);
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// Files that a test keeps beside its root.
-const BESIDE: [&str; 2] = ["strace", "importer"];
+const BESIDE: [&str; 3] = ["strace", "importer", "dhcp"];
 
 /// Panic payload of a test that finds out while it runs that it cannot run here.
 #[derive(Debug)]
@@ -168,6 +168,7 @@ impl Sandbox {
         numbers.into_iter().for_each(remove_instance);
         for kind in BESIDE {
             let _ = std::fs::remove_file(self.beside(kind));
+            let _ = std::fs::remove_dir_all(self.beside(kind));
         }
         let kept = remove_tree(&self.root);
         match (left.is_empty(), kept) {
@@ -209,7 +210,8 @@ fn remove_instance(number: u32) {
         std::thread::sleep(Duration::from_millis(5));
     }
     for entry in std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&format!("h{number}-")) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if ["h", "lan"].iter().any(|kind| name.starts_with(&format!("{kind}{number}-"))) {
             let _ = Command::new("ip").arg("link").arg("delete").arg(entry.file_name()).output();
         }
     }

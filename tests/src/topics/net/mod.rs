@@ -2,6 +2,7 @@
 
 mod access;
 mod flows;
+mod lan;
 mod managers;
 mod native;
 mod ports;
@@ -21,6 +22,7 @@ pub fn tests() -> Vec<Test> {
     [
         access::TESTS,
         flows::TESTS,
+        lan::TESTS,
         reach::TESTS,
         native::TESTS,
         native::changes::TESTS,

@@ -1,0 +1,548 @@
+//! Guests with interfaces in networks of the host's: bridges and macvlans.
+
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use holm::config::{Change, Net};
+use holm::net;
+use rustix::io::write;
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketFlags, SocketType, recv, socket_with};
+
+use super::topology::{Guest, Host, PATIENCE, TestNetns, Topology};
+use crate::options::Lane;
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+
+pub const TESTS: &[Test] = &[
+    test!(guests_are_machines_of_the_lan).bases(&["busybox"]),
+    test!(a_guest_has_both_networks).bases(&["busybox"]),
+    test!(a_port_takes_only_what_the_guest_may_send),
+    test!(a_guest_that_chooses_its_addresses_keeps_its_ethernet_address),
+    test!(a_port_gets_only_what_is_for_the_guest),
+    test!(guests_without_peers_are_apart_on_the_lan).bases(&["busybox"]),
+    test!(restarts_keep_ethernet_addresses).bases(&["busybox"]),
+    test!(a_start_that_is_killed_leaves_no_port).bases(&["busybox"]),
+    test!(what_passes_a_port_is_counted).bases(&["busybox"]),
+    test!(a_lan_that_cannot_be_is_told).bases(&["busybox"]),
+    test!(networkd_asks_the_lan).bases(&["debian13"]).slow_in(
+        &[Lane::Vm],
+        "an emulated machine takes minutes for a systemd guest, and what differs is in the guest",
+    ),
+];
+
+const HTTP: &[&str] = &["httpd", "-f", "-p", "80"];
+
+impl Topology {
+    /// A host whose uplink is a port of br0, which has its addresses.
+    fn bridged() -> Self {
+        let topology = Self::new();
+        topology.host.sh(
+            "ip link add br0 type bridge forward_delay 0; ip link set up0 master br0
+             ip addr flush dev up0; ip addr add 192.0.2.2/24 dev br0; ip addr add 2001:db8::2/64 dev br0 nodad
+             ip link set br0 up; ip -6 route flush default; ip route add default via 192.0.2.1
+             ip route add default via 2001:db8::1",
+        );
+        topology.outside.sh("ip addr add 198.51.100.1/32 dev lo");
+        topology
+    }
+
+    /// A guest without a private network, with an interface.
+    fn lan_guest(&self, context: u32, lan: &[&str]) -> Guest {
+        let settings = lan.iter().map(|item| format!("net.lan+={item}"));
+        let changes: Vec<_> = ["base=b".to_owned(), "net.mode=none".to_owned()]
+            .into_iter()
+            .chain(settings)
+            .map(|text| Change::parse(&text).unwrap())
+            .collect();
+        let net: Net = holm::config::from_changes(&changes).unwrap().net;
+        let netns = TestNetns::new();
+        let plan = self.host.with(|| {
+            let mut plan = net::plan(1, context, &net).unwrap();
+            plan.lan = net::plan_lan(&net, &format!("{context:032}")).unwrap();
+            net::attach(&plan, netns.fd()).unwrap();
+            plan
+        });
+        netns.with(|| {
+            net::loopback_up().unwrap();
+            net::configure_inside(&plan).unwrap();
+        });
+        Guest { netns, plan }
+    }
+}
+
+impl<'a> Host<'a> {
+    fn bridged(sandbox: &'a Sandbox) -> Self {
+        Self { topology: Topology::bridged(), sandbox }
+    }
+}
+
+/// Whether something listens there, as seen from a network namespace.
+fn answers(from: &TestNetns, to: &str, patience: Duration) -> bool {
+    let to: SocketAddr = to.parse().unwrap();
+    from.with(|| TcpStream::connect_timeout(&to, patience).is_ok())
+}
+
+fn guests_are_machines_of_the_lan(sandbox: &mut Sandbox) {
+    let host = Host::bridged(sandbox);
+    let outside = &host.topology.outside;
+    let _servers =
+        ["192.0.2.1:25", "[2001:db8::1]:25", "198.51.100.1:25"].map(|at| outside.tell_clients(at));
+    let mount = format!("mounts+={}:/probe:ro", sandbox.probe_directory().display());
+    for (name, number) in [("one", 7), ("two", 8)] {
+        let lan = format!("net.lan=bridge:br0@192.0.2.{number}/24@2001:db8::{number}/64");
+        host.run(name, &["net.mode=none", &lan, "net.gateway=192.0.2.1", &mount], HTTP).ok();
+    }
+    let asks = |server: &str| {
+        let ask = ["exec", "one", "--", "/probe/holm-probe", "ask", "tcp", server];
+        let client = host.holm(&ask).ok().stdout;
+        client.trim().parse::<SocketAddr>().unwrap().ip().to_string()
+    };
+    assert_eq!(asks("192.0.2.1:25"), "192.0.2.7", "no address is translated");
+    assert_eq!(asks("[2001:db8::1]:25"), "2001:db8::7");
+    assert_eq!(asks("198.51.100.1:25"), "192.0.2.7", "by net.gateway");
+    for from in [outside, &host.topology.host] {
+        for to in ["192.0.2.7:80", "[2001:db8::7]:80", "192.0.2.8:80", "[2001:db8::8]:80"] {
+            assert!(answers(from, to, PATIENCE), "{to}");
+        }
+    }
+    let page = ["exec", "two", "--", "sh", "-c", "echo page of two >/index.html"];
+    host.holm(&page).ok();
+    let got = host.holm(&["exec", "one", "--", "wget", "-q", "-O-", "http://192.0.2.8/"]).ok();
+    assert_eq!(got.stdout, "page of two\n", "the other guest");
+    for name in ["one", "two"] {
+        host.holm(&["rm", "-f", name]).ok();
+    }
+    sandbox.wait_for("ports disappear", || {
+        (!host.topology.host.sh("ip -o link").contains("lan")).then_some(())
+    });
+}
+
+fn a_guest_has_both_networks(sandbox: &mut Sandbox) {
+    let host = Host::bridged(sandbox);
+    let outside = &host.topology.outside;
+    let _servers = outside.tell_clients("198.51.100.1:25");
+    let mount = format!("mounts+={}:/probe:ro", sandbox.probe_directory().display());
+    let lan = "net.lan=bridge:br0@192.0.2.7/24,macvlan:up1@203.0.113.7/24";
+    host.topology.host.sh("ip link add up1 type veth peer name far; ip link set up1 up; ip link set far up; ip addr add 203.0.113.1/24 dev far");
+    host.run("web", &[lan, "net.publish=8080:80", &mount], HTTP).ok();
+    let inside = host.holm(&["exec", "web", "--", "ip", "-o", "-4", "addr"]).ok().stdout;
+    for part in ["eth0    inet 10.", "eth1    inet 192.0.2.7/24", "eth2    inet 203.0.113.7/24"] {
+        assert!(inside.contains(part), "{inside}");
+    }
+    let ask = ["exec", "web", "--", "/probe/holm-probe", "ask", "tcp", "198.51.100.1:25"];
+    let client = host.holm(&ask).ok().stdout;
+    assert!(client.starts_with("192.0.2.2:"), "the default route is the private one: {client}");
+    assert!(answers(outside, "192.0.2.7:80", PATIENCE), "by the bridge");
+    assert!(answers(&host.topology.host, "203.0.113.7:80", PATIENCE), "by the macvlan");
+    assert!(answers(&host.topology.host, "127.0.0.1:8080", PATIENCE), "by the published port");
+    host.holm(&["rm", "-f", "web"]).ok();
+}
+
+/// A packet socket of a guest's interface, by which frames are sent.
+fn sender(guest: &Guest) -> OwnedFd {
+    let shown = guest.netns.sh("ip -o link show dev eth0");
+    let index = shown.split(':').next().unwrap().trim().parse().unwrap();
+    guest.netns.with(|| holm_sys::packet::listen(index).unwrap())
+}
+
+/// A packet socket that receives all that arrives in a network namespace.
+fn listener(netns: &TestNetns) -> OwnedFd {
+    const ALL: u32 = (3u16.to_be()) as u32;
+    netns.with(|| {
+        let protocol = Protocol::from_raw(ALL.try_into().unwrap());
+        let flags = SocketFlags::CLOEXEC;
+        let socket =
+            socket_with(AddressFamily::PACKET, SocketType::RAW, flags, Some(protocol)).unwrap();
+        rustix::net::sockopt::set_socket_timeout(
+            &socket,
+            rustix::net::sockopt::Timeout::Recv,
+            Some(PATIENCE),
+        )
+        .unwrap();
+        socket
+    })
+}
+
+/// Sends frames, each with its number at the end, and one more that passes; returns which arrived.
+fn arrive(guest: &Guest, at: &TestNetns, frames: &[Vec<u8>], passes: &[u8]) -> Vec<bool> {
+    let (from, to) = (sender(guest), listener(at));
+    for (number, frame) in frames.iter().map(Vec::as_slice).chain([passes]).enumerate() {
+        let mark = [MARK, &u32::try_from(number).unwrap().to_be_bytes()].concat();
+        write(&from, &[frame, &mark].concat()).unwrap();
+    }
+    let mut arrived = vec![false; frames.len() + 1];
+    let mut buffer = [0; 2048];
+    while !arrived[frames.len()] {
+        let (length, _) = recv(&to, &mut buffer[..], RecvFlags::empty()).unwrap();
+        let Some((rest, number)) = buffer[..length].split_last_chunk::<4>() else { continue };
+        if rest.ends_with(MARK) {
+            arrived[u32::from_be_bytes(*number) as usize] = true;
+        }
+    }
+    arrived.pop();
+    arrived
+}
+
+const BROADCAST: [u8; 6] = [0xff; 6];
+
+fn ethernet(from: [u8; 6], kind: u16, payload: &[u8]) -> Vec<u8> {
+    [&BROADCAST, &from, &kind.to_be_bytes()[..], payload].concat()
+}
+
+fn arp(from: [u8; 6], sender: [u8; 6], address: [u8; 4]) -> Vec<u8> {
+    let target = [0, 0, 0, 0, 0, 0, 192, 0, 2, 1];
+    ethernet(from, 0x0806, &[&[0, 1, 8, 0, 6, 4, 0, 2], &sender[..], &address, &target].concat())
+}
+
+/// What [`arrive`] adds to a frame.
+const MARK: &[u8] = b"frame number ";
+const ADDED: usize = MARK.len() + 4;
+
+/// An IPv4 packet of a protocol. Bridges look at its length and checksum where they filter.
+fn v4(from: [u8; 6], source: [u8; 4], protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let [high, low] = u16::try_from(20 + payload.len() + ADDED).unwrap().to_be_bytes();
+    let head = [0x45, 0, high, low, 0, 0, 0, 0, 64, protocol, 0, 0];
+    let mut packet = [&head[..], &source, &[255; 4], payload].concat();
+    let words =
+        packet[..20].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let sum: u32 = words.sum();
+    let sum = !u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap();
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    ethernet(from, 0x0800, &packet)
+}
+
+/// An IPv6 packet whose first header is of a kind.
+fn v6(from: [u8; 6], source: &str, kind: u8, payload: &[u8]) -> Vec<u8> {
+    let IpAddr::V6(source) = source.parse().unwrap() else { panic!("{source}") };
+    let all = [0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    let [high, low] = u16::try_from(payload.len() + ADDED).unwrap().to_be_bytes();
+    let head = [0x60, 0, 0, 0, high, low, kind, 255];
+    ethernet(from, 0x86dd, &[&head[..], &source.octets(), &all, payload].concat())
+}
+
+fn udp(from: u16) -> Vec<u8> {
+    [&from.to_be_bytes()[..], &[0, 9, 0, 0, 0, 0]].concat()
+}
+
+/// A message of neighbour discovery.
+fn discovery(kind: u8, target: &str) -> Vec<u8> {
+    let IpAddr::V6(target) = target.parse().unwrap() else { panic!("{target}") };
+    [&[kind, 0, 0, 0, 0, 0, 0, 0][..], &target.octets()].concat()
+}
+
+/// What is behind a header of an IPv6 packet: this kind of header, and what follows it.
+fn behind(next: u8, payload: &[u8]) -> Vec<u8> {
+    [&[next, 0, 0, 0, 0, 0, 0, 0], payload].concat()
+}
+
+const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const UDP: u8 = 17;
+const ICMPV6: u8 = 58;
+const OWN: &str = "2001:db8::7";
+const FOREIGN: &str = "2001:db8::1";
+
+/// What a guest with one address of each family sends; whether it may; and whether it may if it
+/// chooses its addresses itself.
+fn frames(own: [u8; 6], link_local: &str) -> Vec<(&'static str, Vec<u8>, bool, bool)> {
+    let (mine, theirs) = ([192, 0, 2, 7], [192, 0, 2, 1]);
+    let fragment = |offset: u16, next: u8, payload: &[u8]| {
+        let [high, low] = (offset << 3 | 1).to_be_bytes();
+        v6(own, OWN, 44, &[&[next, 0, high, low, 0, 0, 0, 1], payload].concat())
+    };
+    let options = |kind: u8, payload: &[u8]| v6(own, OWN, kind, &behind(ICMPV6, payload));
+    let many = (0..6)
+        .fold(discovery(136, OWN), |inner, at| behind(if at == 0 { ICMPV6 } else { 60 }, &inner));
+    vec![
+        ("ARP", arp(own, own, mine), true, true),
+        ("ARP of who looks whether an address is free", arp(own, own, [0; 4]), true, true),
+        ("ARP with another's address", arp(own, own, theirs), false, true),
+        ("ARP with another's Ethernet address", arp(own, OTHER, mine), false, false),
+        ("ARP from another's Ethernet address", arp(OTHER, own, mine), false, false),
+        ("IPv4", v4(own, mine, UDP, &udp(9)), true, true),
+        ("IPv4 from another's Ethernet address", v4(OTHER, mine, UDP, &udp(9)), false, false),
+        ("IPv4 from another's address", v4(own, theirs, UDP, &udp(9)), false, true),
+        ("a DHCP client", v4(own, [0; 4], UDP, &udp(68)), true, true),
+        ("a DHCP server", v4(own, mine, UDP, &udp(67)), false, false),
+        ("IPv6", v6(own, OWN, UDP, &udp(9)), true, true),
+        ("IPv6 from the link-local address", v6(own, link_local, UDP, &udp(9)), true, true),
+        ("IPv6 from another link-local address", v6(own, "fe80::1", UDP, &udp(9)), false, true),
+        ("IPv6 from another's address", v6(own, FOREIGN, UDP, &udp(9)), false, true),
+        ("IPv6 from another's Ethernet address", v6(OTHER, OWN, UDP, &udp(9)), false, false),
+        ("a DHCPv6 client", v6(own, link_local, UDP, &udp(546)), true, true),
+        ("a DHCPv6 server", v6(own, OWN, UDP, &udp(547)), false, false),
+        ("a solicitation", v6(own, OWN, ICMPV6, &discovery(135, FOREIGN)), true, true),
+        ("duplicate address detection", v6(own, "::", ICMPV6, &discovery(135, OWN)), true, true),
+        ("an advertisement", v6(own, OWN, ICMPV6, &discovery(136, OWN)), true, true),
+        ("that of another", v6(own, OWN, ICMPV6, &discovery(136, FOREIGN)), false, true),
+        ("that of another behind options", options(60, &discovery(136, FOREIGN)), false, true),
+        ("a router's solicitation", v6(own, link_local, ICMPV6, &discovery(133, "::")), true, true),
+        ("a router's advertisement", v6(own, OWN, ICMPV6, &discovery(134, "::")), false, false),
+        ("one behind options", options(0, &discovery(134, "::")), false, false),
+        ("one behind a routing header", options(43, &discovery(134, "::")), false, false),
+        ("one in a fragment", fragment(0, ICMPV6, &discovery(134, "::")), false, false),
+        ("more of a fragment", fragment(1, ICMPV6, &[0; 8]), true, true),
+        ("a redirect", v6(own, OWN, ICMPV6, &discovery(137, FOREIGN)), false, false),
+        ("more headers than anybody sends", v6(own, OWN, 60, &many), false, false),
+        ("a bridge's own protocol", ethernet(own, 0x0026, &[0x42, 0x42, 3]), false, false),
+        ("another protocol", ethernet(own, 0x88cc, &[0; 46]), false, false),
+        ("a tag", ethernet(own, 0x8100, &[0, 5, 8, 0]), false, false),
+    ]
+}
+
+/// Sends all frames, and looks which arrive.
+fn sends(topology: &Topology, guest: &Guest, chooses: bool) {
+    let own = guest.plan.lan[0].ethernet;
+    let link_local = {
+        let [a, b, c, d, e, f] = own;
+        let word = |high: u8, low: u8| u16::from_be_bytes([high, low]);
+        format!(
+            "fe80::{:x}:{:x}:{:x}:{:x}",
+            word(a ^ 2, b),
+            word(c, 0xff),
+            word(0xfe, d),
+            word(e, f)
+        )
+    };
+    let all = frames(own, &link_local);
+    let bytes: Vec<_> = all.iter().map(|(_, frame, ..)| frame.clone()).collect();
+    let arrived = arrive(guest, &topology.outside, &bytes, &arp(own, own, [192, 0, 2, 7]));
+    for ((name, _, set, chosen), arrived) in all.iter().zip(arrived) {
+        assert_eq!(arrived, if chooses { *chosen } else { *set }, "{name}");
+    }
+    let refused = all.iter().filter(|(_, _, set, chosen)| !if chooses { *chosen } else { *set });
+    let counted = topology.host.with(|| net::lan_traffic(&guest.plan).unwrap());
+    let dropped = counted[0].as_ref().unwrap().dropped.unwrap();
+    assert!(dropped >= refused.count() as u64, "{dropped}");
+}
+
+fn a_port_takes_only_what_the_guest_may_send(_: &mut Sandbox) {
+    let topology = Topology::bridged();
+    let guest = topology.lan_guest(5, &["bridge:br0@192.0.2.7/24@2001:db8::7/64"]);
+    sends(&topology, &guest, false);
+    // No firewall has a part in it.
+    topology.host.sh("nft flush ruleset");
+    sends(&topology, &guest, false);
+}
+
+fn a_guest_that_chooses_its_addresses_keeps_its_ethernet_address(_: &mut Sandbox) {
+    let topology = Topology::bridged();
+    let guest = topology.lan_guest(5, &["bridge:br0"]);
+    sends(&topology, &guest, true);
+}
+
+fn a_port_gets_only_what_is_for_the_guest(_: &mut Sandbox) {
+    let topology = Topology::bridged();
+    let guest = topology.lan_guest(5, &["bridge:br0@192.0.2.7/24"]);
+    let other = topology.lan_guest(6, &["bridge:br0@192.0.2.8/24"]);
+    // The bridge knows no machine with the first address, and sends that to all ports.
+    let own = other.plan.lan[0].ethernet;
+    let heard = listener(&guest.netns);
+    let everywhere = listener(&topology.outside);
+    let from = sender(&other);
+    for (to, mark) in [([2, 0, 0, 0, 0, 9], 1), (guest.plan.lan[0].ethernet, 2)] {
+        let mut frame = v4(own, [192, 0, 2, 8], UDP, &udp(9));
+        frame[..6].copy_from_slice(&to);
+        write(&from, &[&frame, MARK, &[0, 0, 0, mark]].concat()).unwrap();
+    }
+    let next = |socket: &OwnedFd| {
+        let mut buffer = [0; 2048];
+        loop {
+            let (length, _) = recv(socket, &mut buffer[..], RecvFlags::empty()).unwrap();
+            if let Some((rest, number)) = buffer[..length].split_last_chunk::<4>()
+                && rest.ends_with(MARK)
+            {
+                return number[3];
+            }
+        }
+    };
+    assert_eq!(next(&everywhere), 1, "what is for an unknown machine");
+    assert_eq!(next(&heard), 2, "only what is for the guest");
+}
+
+fn guests_without_peers_are_apart_on_the_lan(sandbox: &mut Sandbox) {
+    let host = Host::bridged(sandbox);
+    host.topology.host.sh("ip link add up1 type veth peer name far; ip link set up1 up; ip link set far up; ip addr add 203.0.113.1/24 dev far");
+    for (name, number) in [("one", 7), ("two", 8)] {
+        let lan =
+            format!("net.lan=bridge:br0@192.0.2.{number}/24,macvlan:up1@203.0.113.{number}/24");
+        host.run(name, &["net.mode=none", &lan, "net.peers=false"], HTTP).ok();
+    }
+    for at in ["192.0.2.7:80", "192.0.2.8:80"] {
+        assert!(answers(&host.topology.outside, at, PATIENCE), "{at}");
+    }
+    for at in ["203.0.113.7:80", "203.0.113.8:80"] {
+        assert!(answers(&host.topology.host, at, PATIENCE), "{at}");
+    }
+    for at in ["192.0.2.8", "203.0.113.8"] {
+        let asked = format!("http://{at}/");
+        let ask = ["exec", "one", "--", "timeout", "2", "wget", "-q", "-O-", &asked];
+        let asked = host.holm(&ask);
+        assert!(asked.code() != 0 && !asked.stderr.contains("404"), "{at} answered: {asked}");
+    }
+    for name in ["one", "two"] {
+        host.holm(&["rm", "-f", name]).ok();
+    }
+}
+
+fn restarts_keep_ethernet_addresses(sandbox: &mut Sandbox) {
+    let host = Host::bridged(sandbox);
+    host.topology.host.sh("ip link add up1 type veth peer name far; ip link set up1 up");
+    host.run("web", &["net.mode=none", "net.lan=bridge:br0,macvlan:up1"], HTTP).ok();
+    let show =
+        ["exec", "web", "--", "cat", "/sys/class/net/eth0/address", "/sys/class/net/eth1/address"];
+    let before = host.holm(&show).ok().stdout;
+    assert_eq!(before.lines().count(), 2, "{before}");
+    let told: Vec<_> = {
+        let lan = status_on(&host, "web")["lan"].clone();
+        let addresses = lan.as_array().unwrap().iter().map(|it| it["ethernet_address"].clone());
+        addresses.map(|it| it.as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(before.lines().collect::<Vec<_>>(), told);
+    // The interfaces of the run before may be there still.
+    for _ in 0..5 {
+        host.holm(&["restart", "web"]).ok();
+        assert_eq!(host.holm(&show).ok().stdout, before);
+    }
+    // Another guest has others.
+    host.run("other", &["net.mode=none", "net.lan=bridge:br0,macvlan:up1"], HTTP).ok();
+    let others = [
+        "exec",
+        "other",
+        "--",
+        "cat",
+        "/sys/class/net/eth0/address",
+        "/sys/class/net/eth1/address",
+    ];
+    let others = host.holm(&others).ok().stdout;
+    assert!(others.lines().all(|address| !before.contains(address)), "{before}{others}");
+    for name in ["web", "other"] {
+        host.holm(&["rm", "-f", name]).ok();
+    }
+}
+
+fn a_start_that_is_killed_leaves_no_port(sandbox: &mut Sandbox) {
+    let host = Host::bridged(sandbox);
+    let lan = ["create", "box", "--base", "busybox", "--set", "net.lan=bridge:br0@192.0.2.7/24"];
+    host.holm(&[&lan[..], &["--", "httpd", "-f", "-p", "80"]].concat()).ok();
+    for step in ["lan-pair", "lan-guard", "net-attach"] {
+        host.topology.kill_at(sandbox, step, &["start", "box"]);
+        sandbox.wait_for(&format!("ports disappear after {step}"), || {
+            host.holm(&["ls"]).ok();
+            (!host.topology.host.sh("ip -o link").contains("lan")).then_some(())
+        });
+        host.holm(&["start", "box"]).ok();
+        assert!(answers(&host.topology.outside, "192.0.2.7:80", PATIENCE), "after {step}");
+        host.holm(&["stop", "box"]).ok();
+    }
+    host.holm(&["rm", "box"]).ok();
+}
+
+fn what_passes_a_port_is_counted(sandbox: &mut Sandbox) {
+    let host = Host::bridged(sandbox);
+    let lan = "net.lan=bridge:br0@192.0.2.7/24@2001:db8::7/64";
+    host.run("web", &["net.mode=none", lan], HTTP).ok();
+    assert!(answers(&host.topology.outside, "192.0.2.7:80", PATIENCE));
+    let take = ["exec", "web", "--", "ip", "addr", "add", "192.0.2.1/24", "dev", "eth0"];
+    host.holm(&take).ok();
+    let claim = ["exec", "web", "--", "arping", "-c", "2", "-U", "-I", "eth0", "192.0.2.1"];
+    host.holm(&claim);
+    let shown = status_on(&host, "web");
+    let port = &shown["lan"][0];
+    for (key, value) in [
+        ("interface", "eth0"),
+        ("kind", "bridge"),
+        ("parent", "br0"),
+        ("host_interface", &format!("lan{}-1-0", sandbox.instance().unwrap())),
+    ] {
+        assert_eq!(port[key], value, "{port}");
+    }
+    assert_eq!(port["addresses"], serde_json::json!(["192.0.2.7/24", "2001:db8::7/64"]));
+    assert_eq!(shown["addresses"], serde_json::json!(["192.0.2.7", "2001:db8::7"]));
+    for key in ["sent_packets", "sent_bytes", "received_packets", "received_bytes"] {
+        assert!(port["traffic"][key].as_u64().unwrap() > 0, "{key}: {port}");
+    }
+    assert!(port["traffic"]["dropped_packets"].as_u64().unwrap() >= 2, "{port}");
+    let text = host.holm(&["status", "web"]).ok().stdout;
+    for part in ["eth0 on bridge:br0@192.0.2.7/24@2001:db8::7/64, ", "dropped that it may not send"]
+    {
+        assert!(text.contains(part), "{text}");
+    }
+    host.holm(&["rm", "-f", "web"]).ok();
+}
+
+fn status_on(host: &Host<'_>, name: &str) -> serde_json::Value {
+    host.holm(&["status", name, "--json"]).ok().json()
+}
+
+fn a_lan_that_cannot_be_is_told(sandbox: &mut Sandbox) {
+    let host = Host::bridged(sandbox);
+    for (lan, told) in [
+        ("bridge:br7", "net.lan: br7: this host has no such interface"),
+        ("bridge:up0", "net.lan: up0: it is not a bridge"),
+        ("macvlan:up0", "net.lan: up0: it is a port of a bridge or bond"),
+        ("macvlan:lo", "net.lan: lo: it is not an Ethernet interface"),
+    ] {
+        let refused = host.run("web", &[&format!("net.lan={lan}")], HTTP);
+        refused.refused(&[told]);
+        host.holm(&["rm", "-f", "web"]);
+    }
+    for (settings, told) in [
+        (&["net.mode=host", "net.lan=bridge:br0"][..], "net.lan is for guests that have their own"),
+        (&["net.lan=bridge:br0", "net.deny=out:tcp:25"], "net.deny conflicts with net.lan"),
+        (&["net.mode=none", "net.gateway=192.0.2.1"], "no address in net.lan reaches 192.0.2.1"),
+        (&["net.lan=bridge:br0@192.0.2.7"], "is not an address with the length of its prefix"),
+    ] {
+        let refused = host.run("web", settings, HTTP);
+        refused.rejected(&[told]);
+    }
+    assert!(!host.topology.host.sh("ip -o link").contains("lan"));
+}
+
+fn networkd_asks_the_lan(sandbox: &mut Sandbox) {
+    let host = Host::bridged(sandbox);
+    let outside = &host.topology.outside;
+    let directory = sandbox.beside("dhcp");
+    std::fs::create_dir_all(&directory).unwrap();
+    let configuration = directory.join("udhcpd.conf");
+    let at = directory.display();
+    std::fs::write(
+        &configuration,
+        format!("start 192.0.2.100\nend 192.0.2.100\ninterface eth0\nmax_leases 1\nlease_file {at}/leases\npidfile {at}/pid\noption subnet 255.255.255.0\noption router 192.0.2.1\n"),
+    )
+    .unwrap();
+    std::fs::write(directory.join("leases"), "").unwrap();
+    let mut server = outside.with(|| {
+        std::process::Command::new("busybox")
+            .args(["udhcpd", "-f", &configuration.to_string_lossy()])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap()
+    });
+    let launch = [
+        "launch",
+        "g",
+        "--base",
+        "debian13",
+        "--net",
+        "none",
+        "--set",
+        "net.lan=bridge:br0",
+        "--wait",
+    ];
+    host.holm(&launch).ok();
+    host.holm(&["exec", "g", "--", "systemctl", "start", "systemd-networkd"]).ok();
+    sandbox.wait_for("a lease", || {
+        let shown =
+            host.holm(&["exec", "g", "--", "ip", "-o", "-4", "addr", "show", "dev", "eth0"]);
+        shown.stdout.contains("192.0.2.100/24").then_some(())
+    });
+    let route = host.holm(&["exec", "g", "--", "ip", "route", "show", "default"]).ok().stdout;
+    assert!(route.contains("via 192.0.2.1 dev eth0"), "{route}");
+    assert!(answers(outside, "192.0.2.100:22", PATIENCE), "its ssh");
+    host.holm(&["rm", "-f", "g"]).ok();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+}
