@@ -1,9 +1,10 @@
-//! The BPF programs of `net.mode = "native"` and of `net.lan`, compiled from the C files beside this
-//! one, and the layout of what they read.
+//! The BPF programs of `net.mode = "native"` and of `net.lan`, compiled from the C files beside
+//! this one, and the layout of what they read.
 //!
 //! `guests.h` says which address inside is which on the host, `calls.bpf.c` translates them in
-//! system calls, `packets.bpf.c` decides which socket gets a packet. `port.bpf.c` is
-//! what guests send to a bridge. Nothing here talks to the kernel: [`PROGRAMS`] and [`PORT_PROGRAM`] are instructions with places for maps, which the loader fills in.
+//! system calls, `packets.bpf.c` decides which socket gets a packet; `port.bpf.c` decides what a
+//! guest may send to a bridge. Nothing here talks to the kernel: [`PROGRAMS`] and [`PORT_PROGRAM`]
+//! are instructions with places for maps, which the loader fills in.
 
 #![forbid(unsafe_code)]
 

@@ -38,8 +38,8 @@ pub struct Guest {
     uptime_seconds: Option<u64>,
     /// Which network it has; null if it does not run.
     network: Option<Network>,
-    /// Its addresses, IPv4 first, or as in `net.address` of a native guest, then those of `net.lan`;
-    /// none if it does not run, or has none of its own.
+    /// Its addresses, IPv4 first, or as in `net.address` of a native guest, then those that
+    /// `net.lan` sets; none if it does not run, or has none of its own.
     addresses: Vec<IpAddr>,
     /// Its interfaces in networks of the host's; none if it does not run.
     lan: Vec<Lan>,

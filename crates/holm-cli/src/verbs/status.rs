@@ -151,17 +151,15 @@ fn running(lines: &mut Vec<(&str, String)>, state: &RunRecord) {
 fn lan(lines: &mut Vec<(&str, String)>, network: &Network, traffic: &[Option<LanTraffic>]) {
     for (at, lan) in network.lan.iter().enumerate() {
         let (name, ethernet) = (network.lan_name(at), output::ethernet(lan.ethernet));
-        let mut text = format!("{name} on {}, {ethernet}", lan.settings);
+        let mut parts = vec![format!("{name} on {}, {ethernet}", lan.settings)];
         if let Some(LanTraffic { sent, received, dropped }) =
             traffic.get(at).and_then(Option::as_ref)
         {
-            let (sent, received) = (volume(*sent), volume(*received));
-            text += &format!("; sent {sent}, received {received}");
-            if let Some(dropped) = dropped.filter(|dropped| *dropped > 0) {
-                text += &format!("; {dropped} dropped that it may not send");
-            }
+            parts.push(format!("sent {}, received {}", volume(*sent), volume(*received)));
+            let dropped = dropped.filter(|dropped| *dropped > 0);
+            parts.extend(dropped.map(|packets| format!("{packets} dropped that it may not send")));
         }
-        lines.push(("interface", text));
+        lines.push(("interface", parts.join("; ")));
     }
 }
 

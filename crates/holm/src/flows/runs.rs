@@ -51,13 +51,16 @@ pub struct Has {
 impl Has {
     /// What a guest with this network has; `None` if that is nothing.
     pub fn of(network: &Network) -> Option<Self> {
+        let lan = network.lan.iter().flat_map(|lan| &lan.settings.addresses);
+        let lan = lan.map(|(address, _)| *address);
         let (addresses, host) = match network.mode {
-            NetMode::Private => (network.addresses().collect(), false),
+            NetMode::Private => (network.addresses().chain(lan).collect(), false),
+            NetMode::None => (lan.collect(), false),
             NetMode::Native => (network.native.clone(), false),
             NetMode::Host => (Vec::new(), true),
-            NetMode::None => return None,
         };
-        Some(Self { addresses, ports: network.publish.clone(), host })
+        let has = Self { addresses, ports: network.publish.clone(), host };
+        (host || network.mode != NetMode::None || !has.addresses.is_empty()).then_some(has)
     }
 }
 

@@ -313,7 +313,9 @@ impl Coded for Error {
         match self {
             Self::Look(failed) => failed.details(),
             Self::Kernel { request, .. } => Details::new(Code::NetworkFailed).object(request),
-            Self::Interface { interface, .. } | Self::Responder { interface, .. } => {
+            Self::Interface { interface, .. }
+            | Self::Responder { interface, .. }
+            | Self::PortProgram { interface, .. } => {
                 Details::new(Code::NetworkFailed).object(interface)
             }
             Self::AddressTaken { address } => {
@@ -335,9 +337,6 @@ impl Coded for Error {
             }
             Self::Lan { parent, why } => {
                 Details::new(Code::NetworkFailed).object(parent).reason(why)
-            }
-            Self::PortProgram { interface, .. } => {
-                Details::new(Code::NetworkFailed).object(interface)
             }
             Self::OtherPrograms { map } => Details::new(Code::NetworkFailed)
                 .object(map)

@@ -18,7 +18,7 @@ use Said::{Here, In, Unit};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 114] = [
+const MESSAGES: [(&str, Said); 116] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -232,6 +232,15 @@ const MESSAGES: [(&str, Said); 114] = [
     ("the uplink, in PATH", In("net::shaping::a_refused_rate_changes_nothing")),
     ("INTERFACE has a root qdisc", In("net::shaping::a_refused_rate_changes_nothing")),
     ("net.reserve: ", In("net::shaping::a_refused_rate_changes_nothing")),
+    ("net.lan: INTERFACE: ", In("net::lan::a_lan_that_cannot_be_is_told")),
+    (
+        "INTERFACE: the BPF program that drops",
+        Here(
+            "holm create l --base busybox --net none --set net.lan=bridge:br0 -- true; unshare -n \
+          sh -c 'ip link add br0 type bridge; exec strace -fqo strace.log -e inject=bpf:error=EPERM \
+          \"$HOLM\" start l'; holm rm l",
+        ),
+    ),
     ("net.flows: another program listens", In("net::flows::flows_that_cannot_be_are_told")),
     ("net.flows: a guest of", In("net::flows::flows_that_cannot_be_are_told")),
     (

@@ -23,6 +23,7 @@ pub fn tests() -> Vec<Test> {
         access::TESTS,
         flows::TESTS,
         lan::TESTS,
+        lan::frames::TESTS,
         reach::TESTS,
         native::TESTS,
         native::changes::TESTS,

@@ -228,6 +228,51 @@ fn conflicts() {
 }
 
 #[test]
+fn networks_of_the_host() {
+    const ONE: &str = "lan = [\"bridge:br0@192.0.2.7/24\"]";
+    let nine = format!("net.lan = [{}]", ["\"bridge:br0\""; 9].join(", "));
+    let addresses: String = (1..10).map(|n| format!("@192.0.2.{n}/24")).collect();
+    let many = format!("net.lan = [\"macvlan:eth0\", \"bridge:br0{addresses}\"]");
+    let cases = [
+        (
+            format!("net = {{ mode = \"host\", {ONE} }}"),
+            "2:30: net.lan is for guests that have their own",
+        ),
+        (
+            format!("net = {{ mode = \"native\", {ONE} }}"),
+            "2:32: net.lan is for guests that have their",
+        ),
+        (nine, "2:124: net.lan: a guest has at most 8 of them"),
+        (many, "2:28: net.lan: an interface has at most 8 addresses of each family"),
+        (format!("[net]\n{ONE}\ndeny = [\"out\"]"), "4:8: net.deny conflicts with net.lan"),
+        (
+            "net.lan = [\"bridge:br0@192.0.2.7/24\", \"bridge:br1@192.0.2.7/25\"]".to_owned(),
+            "2:39: net.lan: the address 192.0.2.7 is given twice",
+        ),
+        (
+            format!("[net]\n{ONE}\ngateway = [\"192.0.2.1\"]"),
+            "4:11: net.gateway is for guests that have no network but net.lan",
+        ),
+        (
+            format!("[net]\nmode = \"none\"\n{ONE}\ngateway = [\"192.0.3.1\"]"),
+            "5:12: net.gateway: no address in net.lan reaches 192.0.3.1",
+        ),
+        (
+            format!("[net]\nmode = \"none\"\n{ONE}\ngateway = [\"192.0.2.7\"]"),
+            "5:12: net.gateway: no address in net.lan reaches 192.0.2.7",
+        ),
+        (
+            format!("[net]\nmode = \"none\"\n{ONE}\ngateway = [\"192.0.2.1\", \"192.0.2.2\"]"),
+            "5:25: net.gateway: a guest has at most one of each family",
+        ),
+    ];
+    refused(&cases.each_ref().map(|(text, told)| (text.as_str(), *told)));
+    super::good(&format!(
+        "[net]\nmode = \"none\"\n{ONE}\ngateway = [\"192.0.2.1\"]\ndns = [\"192.0.2.53\"]"
+    ));
+}
+
+#[test]
 fn broken_toml() {
     refused(&[
         ("memory.limit = \"512M", "2:"),

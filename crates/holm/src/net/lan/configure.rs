@@ -1,15 +1,16 @@
 //! The guest's side of its interfaces.
 
-use super::guest_index;
+use super::names::guest_index;
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, Socket};
 use crate::net::request::Request;
 use crate::net::uapi::{IFF_UP, RTM_SETLINK};
-use crate::net::{has_veth, link, route, sysctl};
+use crate::net::{link, route, sysctl};
 use crate::record::Network;
 
-/// Brings the interfaces up, and adds the addresses and routers that are set. The calling thread must be in the guest's network
-/// namespace.
+/// Brings the interfaces up, and adds the addresses and routers that are set.
+///
+/// The calling thread must be in the guest's network namespace.
 pub fn configure(network: &Network) -> Result<(), Error> {
     if network.lan.is_empty() {
         return Ok(());
@@ -20,7 +21,7 @@ pub fn configure(network: &Network) -> Result<(), Error> {
         if !lan.settings.addresses.is_empty() {
             // It would choose addresses that it cannot send from.
             sysctl::set_ipv6(&name, "accept_ra", "0");
-        } else if has_veth(network) {
+        } else if network.has_private_beside() {
             sysctl::set_ipv6(&name, "accept_ra_defrtr", "0");
         }
         batch.message(Request::BringUpLan, RTM_SETLINK, 0, &link::header(index, IFF_UP));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::guest_index;
+use super::names::guest_index;
 use crate::net::error::Error;
 use crate::net::link;
 use crate::net::netlink::{Batch, CREATE, EXCL, Refused, Socket};

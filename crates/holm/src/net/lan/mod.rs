@@ -13,6 +13,7 @@
 
 mod configure;
 mod macvlan;
+mod names;
 mod networkd;
 mod plan;
 mod port;
@@ -30,6 +31,7 @@ use super::link;
 use super::netlink::Socket;
 use crate::config::LanKind;
 use crate::record::Network;
+use names::prefix;
 
 /// Makes the interfaces, with their ends for the guest in `netns`. Undoes itself if it fails.
 pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
@@ -67,38 +69,4 @@ fn remove(prefix: &str) -> Result<(), Error> {
         link::remove(&socket, &link.name)?;
     }
     Ok(())
-}
-
-fn prefix(instance: u8) -> String {
-    format!("lan{instance}-")
-}
-
-/// The name of the host's end of an interface.
-fn host_name(network: &Network, at: usize) -> String {
-    format!("{}{}-{at}", prefix(network.instance), network.context)
-}
-
-impl Network {
-    /// The name in the guest of the interface at this place of [`Network::lan`].
-    pub fn lan_name(&self, at: usize) -> String {
-        format!("eth{}", at + usize::from(super::has_veth(self)))
-    }
-
-    /// The name of its other end on the host; `None` for a macvlan, which has none.
-    pub fn lan_port(&self, at: usize) -> Option<String> {
-        let is_port = self.lan.get(at).is_some_and(|lan| lan.settings.kind == LanKind::Bridge);
-        is_port.then(|| host_name(self, at))
-    }
-}
-
-/// The index of the host's end of an interface: above those of private guests' interfaces.
-fn host_index(network: &Network, at: usize) -> u32 {
-    const APART: u32 = 10_000_000;
-    // There are few of them.
-    network.host_index() + APART * (1 + u32::try_from(at).unwrap_or_default())
-}
-
-/// The index of an interface in the guest.
-fn guest_index(network: &Network, at: usize) -> u32 {
-    host_index(network, at) + (network.guest_index() - network.host_index())
 }

@@ -1,12 +1,12 @@
-//! The configuration that makes systemd-networkd in a guest keep an interface as Holm configured it,
-//! or ask the network for its configuration.
+//! The configuration that makes systemd-networkd in a guest keep an interface as Holm configured
+//! it, or ask the network for its configuration.
 
 use std::fmt::Write;
 
-use crate::net::has_veth;
 use crate::record::{Lan, Network};
 
-/// The names and texts of the systemd.network files of a guest's interfaces (systemd 247 and newer).
+/// The names and texts of the systemd.network files of a guest's interfaces (systemd 247 and
+/// newer).
 pub fn networkd_units(network: &Network) -> Vec<(String, String)> {
     let unit = |(at, lan): (usize, &Lan)| {
         let name = network.lan_name(at);
@@ -20,7 +20,7 @@ fn networkd_unit(network: &Network, lan: &Lan, name: &str) -> String {
         "# Written by Holm at every start.\n[Match]\nName={name}\n\n[Link]\nMTUBytes={}\n",
         lan.mtu
     );
-    let is_beside = has_veth(network);
+    let is_beside = network.has_private_beside();
     if is_beside {
         text.push_str("RequiredForOnline=no\n");
     }

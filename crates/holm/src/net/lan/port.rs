@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use holm_bpf::{Map, PORT_PROGRAM, Port};
 use holm_sys::bpf::{self, Hook, MapKind};
 
-use super::{guest_index, host_index, host_name};
+use super::names::{guest_index, host_index, host_name};
 use crate::net::error::Error;
 use crate::net::link;
 use crate::net::netlink::{Batch, CREATE, EXCL, REPLACE, Refused, Socket};

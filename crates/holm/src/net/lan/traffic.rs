@@ -3,7 +3,7 @@
 use holm_bpf::{Map, Port};
 use holm_sys::bpf;
 
-use super::host_index;
+use super::names::host_index;
 use super::port::HOOK;
 use crate::net::error::Error;
 use crate::net::link;
