@@ -231,8 +231,8 @@ fn conflicts() {
 fn networks_of_the_host() {
     const ONE: &str = "lan = [\"bridge:br0@192.0.2.7/24\"]";
     let nine = format!("net.lan = [{}]", ["\"bridge:br0\""; 9].join(", "));
-    let addresses: String = (1..10).map(|n| format!("@192.0.2.{n}/24")).collect();
-    let many = format!("net.lan = [\"macvlan:eth0\", \"bridge:br0{addresses}\"]");
+    let addresses: Vec<String> = (1..10).map(|n| format!("192.0.2.{n}/24")).collect();
+    let many = format!("net.lan = [\"macvlan:eth0\", \"bridge:br0@{}\"]", addresses.join("@"));
     let cases = [
         (
             format!("net = {{ mode = \"host\", {ONE} }}"),
