@@ -6,7 +6,7 @@ use super::{DOCUMENTS, blocks};
 use crate::sandbox::Sandbox;
 
 /// How lines begin that are not run here, and why.
-const NOT_RUN: [(&str, &str); 9] = [
+const NOT_RUN: [(&str, &str); 10] = [
     ("git clone", "fetches the sources"),
     ("make build", "has built what is tested"),
     ("make install", "`install` does it, below another directory"),
@@ -14,6 +14,7 @@ const NOT_RUN: [(&str, &str); 9] = [
     ("iptables ", "`firewalls` does it, in a network namespace"),
     ("ip address add", "`net::native` does it, in a network namespace"),
     ("holm launch --net native", "with that address, likewise"),
+    ("holm launch --net none --set net.lan", "`net::lan` does it, on a bridge"),
     ("for base in", "`start_again_from_nothing` does it, in another root"),
     ("error: ", "`mistakes` compares it"),
 ];
@@ -40,7 +41,7 @@ pub fn every_command_line_runs(sandbox: &mut Sandbox) {
 
 /// The lines of the blocks that are run; one that ends with `\` goes on in the next.
 fn command_lines(text: &str) -> Vec<String> {
-    let is_run = |block: &&&str| !NOT_RUN[8..].iter().any(|(begin, _)| block.starts_with(begin));
+    let is_run = |block: &&&str| !NOT_RUN[9..].iter().any(|(begin, _)| block.starts_with(begin));
     let blocks = blocks(text, "");
     let blocks = blocks.iter().filter(is_run).map(|block| block.replace("\\\n  ", ""));
     let lines: Vec<String> =

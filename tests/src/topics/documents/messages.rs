@@ -416,9 +416,24 @@ const MESSAGES: [(&str, Said); 116] = [
 ];
 
 /// Words that stand for what the message says there, as the page explains; nginx is a program.
-const ANY: [&str; 16] = [
-    "NAME", "DIR", "PATH", "KIND", "DISK", "ROOT", "BASE", "SOURCE", "ADDRESS", "COUNT", "PID",
-    "KEY", "VALUE", "N", "M", "nginx",
+const ANY: [&str; 17] = [
+    "NAME",
+    "INTERFACE",
+    "DIR",
+    "PATH",
+    "KIND",
+    "DISK",
+    "ROOT",
+    "BASE",
+    "SOURCE",
+    "ADDRESS",
+    "COUNT",
+    "PID",
+    "KEY",
+    "VALUE",
+    "N",
+    "M",
+    "nginx",
 ];
 
 pub fn every_message_of_troubleshooting_is_said(sandbox: &mut Sandbox) {

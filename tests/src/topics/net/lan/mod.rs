@@ -34,7 +34,7 @@ impl Topology {
     fn bridged() -> Self {
         let topology = Self::new();
         topology.host.sh(
-            "ip link add br0 type bridge forward_delay 0; ip link set up0 master br0
+            "ip link add br0 type bridge forward_delay 0; ip link set up0 address fc:00:00:00:00:01 master br0
              ip addr flush dev up0; ip addr add 192.0.2.2/24 dev br0; ip addr add 2001:db8::2/64 dev br0 nodad
              ip link set br0 up; ip -6 route flush default; ip route add default via 192.0.2.1
              ip route add default via 2001:db8::1",
@@ -85,10 +85,13 @@ fn guests_are_machines_of_the_lan(sandbox: &mut Sandbox) {
     let _servers =
         ["192.0.2.1:25", "[2001:db8::1]:25", "198.51.100.1:25"].map(|at| outside.tell_clients(at));
     let mount = format!("mounts+={}:/probe:ro", sandbox.probe_directory().display());
+    let ethernet = || host.topology.host.sh("ip -o link show dev br0 | grep -o 'ether [^ ]*'");
+    let before = ethernet();
     for (name, number) in [("one", 7), ("two", 8)] {
         let lan = format!("net.lan=bridge:br0@192.0.2.{number}/24@2001:db8::{number}/64");
         host.run(name, &["net.mode=none", &lan, "net.gateway=192.0.2.1", &mount], HTTP).ok();
     }
+    assert_eq!(ethernet(), before, "the bridge takes no guest's");
     let asks = |server: &str| {
         let ask = ["exec", "one", "--", "/probe/holm-probe", "ask", "tcp", server];
         let client = host.holm(&ask).ok().stdout;
@@ -119,12 +122,17 @@ fn a_guest_has_both_networks(sandbox: &mut Sandbox) {
     let outside = &host.topology.outside;
     let _servers = outside.tell_clients("198.51.100.1:25");
     let mount = format!("mounts+={}:/probe:ro", sandbox.probe_directory().display());
-    let lan = "net.lan=bridge:br0@192.0.2.7/24,macvlan:up1@203.0.113.7/24";
+    let lan = "net.lan=bridge:br0@192.0.2.7/24,macvlan:up1@203.0.113.7/24,bridge:br0";
     host.topology.host.sh("ip link add up1 type veth peer name far; ip link set up1 up; ip link set far up; ip addr add 203.0.113.1/24 dev far");
     host.run("web", &[lan, "net.publish=8080:80", &mount], HTTP).ok();
     let inside = host.holm(&["exec", "web", "--", "ip", "-o", "-4", "addr"]).ok().stdout;
     for part in ["eth0    inet 10.", "eth1    inet 192.0.2.7/24", "eth2    inet 203.0.113.7/24"] {
         assert!(inside.contains(part), "{inside}");
+    }
+    // Neither addresses that it could not send from, nor another default route, by IPv6.
+    for file in ["eth1/accept_ra", "eth2/accept_ra", "eth3/accept_ra_defrtr"] {
+        let path = format!("/proc/sys/net/ipv6/conf/{file}");
+        assert_eq!(host.holm(&["exec", "web", "--", "cat", &path]).ok().stdout, "0\n", "{file}");
     }
     let ask = ["exec", "web", "--", "/probe/holm-probe", "ask", "tcp", "198.51.100.1:25"];
     let client = host.holm(&ask).ok().stdout;
