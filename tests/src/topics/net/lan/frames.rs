@@ -131,6 +131,8 @@ fn frames(own: [u8; 6], link_local: &str) -> Vec<(&'static str, Vec<u8>, bool, b
     let options = |kind: u8, payload: &[u8]| v6(own, OWN, kind, &behind(ICMPV6, payload));
     let many = (0..6)
         .fold(discovery(136, OWN), |inner, at| behind(if at == 0 { ICMPV6 } else { 60 }, &inner));
+    let mut tagged = v4(own, mine, UDP, &udp(9));
+    tagged.splice(12..12, [0x81, 0, 0, 5]);
     vec![
         ("ARP", arp(own, own, mine), true, true),
         ("ARP of who looks whether an address is free", arp(own, own, [0; 4]), true, true),
@@ -164,7 +166,7 @@ fn frames(own: [u8; 6], link_local: &str) -> Vec<(&'static str, Vec<u8>, bool, b
         ("more headers than anybody sends", v6(own, OWN, 60, &many), false, false),
         ("a bridge's own protocol", ethernet(own, 0x0026, &[0x42, 0x42, 3]), false, false),
         ("another protocol", ethernet(own, 0x88cc, &[0; 46]), false, false),
-        ("a tag", ethernet(own, 0x8100, &[0, 5, 8, 0]), false, false),
+        ("a tag", tagged, false, false),
     ]
 }
 
