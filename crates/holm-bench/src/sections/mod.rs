@@ -82,6 +82,13 @@ const fn roots(name: &'static str, title: &'static str, run: Run) -> Section {
 const NETWORKS: Section =
     Section { report: &NETWORK, name: "network", title: "Loads by one client", run: network::run };
 
+const HOOKS: Section = Section {
+    report: &NETWORK,
+    name: "hooks",
+    title: "What the programs of native guests take",
+    run: network::hooks::run,
+};
+
 const RATES: Section = Section {
     report: &RATE,
     name: "rates",
@@ -89,7 +96,7 @@ const RATES: Section = Section {
     run: network::rates::run,
 };
 
-pub static ALL: [Section; 19] = [
+pub static ALL: [Section; 20] = [
     start("start", "Start of a minimal guest", start::run),
     start("trace", "Where the time goes", trace::run),
     start("exec", "A command in a running guest", exec::run),
@@ -107,6 +114,7 @@ pub static ALL: [Section; 19] = [
     unification("import", "What an import costs", import::run),
     unification("unify-cost", "What a unification costs", unify_cost::run),
     NETWORKS,
+    HOOKS,
     RATES,
     unification("growth", "Memory and disk by the number of guests", growth::run),
 ];

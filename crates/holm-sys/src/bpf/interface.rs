@@ -95,7 +95,7 @@ pub fn map_of(interface: u32, hook: Hook, name: &str) -> io::Result<Option<Map>>
         asked => asked?,
     };
     for id in ids.into_iter().take(attr.count as usize) {
-        let program = match open(PROG_GET_FD_BY_ID, id) {
+        let program = match program(id) {
             // It was removed since.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             opened => opened?,
@@ -120,6 +120,11 @@ pub fn map_of(interface: u32, hook: Hook, name: &str) -> io::Result<Option<Map>>
         }
     }
     Ok(None)
+}
+
+/// Opens a program by its id.
+pub(super) fn program(id: u32) -> io::Result<OwnedFd> {
+    open(PROG_GET_FD_BY_ID, id)
 }
 
 fn open(command: i32, id: u32) -> io::Result<OwnedFd> {

@@ -1,5 +1,6 @@
 //! BPF programs on cgroups, network namespaces and interfaces, by bpf(2).
 
+mod cost;
 mod hook;
 mod interface;
 mod link;
@@ -12,6 +13,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+pub use cost::{measure_run_time, run_time};
 pub use hook::Hook;
 pub use interface::{attach, map_of};
 pub use link::{Target, count_attached, link, replace};

@@ -1,5 +1,6 @@
 //! What each kind of network costs, between two network namespaces with a veth pair as the wire.
 
+pub mod hooks;
 pub mod rates;
 mod wire;
 
