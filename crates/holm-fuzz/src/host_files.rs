@@ -47,7 +47,7 @@ pub fn proc_net(data: &[u8]) -> bool {
     !bound.is_empty()
 }
 
-/// What `nft list chains` prints. Other programs choose the names of tables and chains.
+/// What `nft list ruleset` prints. Other programs choose the names of tables and chains.
 pub fn nft_chains(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let found = dropping_chains(text);

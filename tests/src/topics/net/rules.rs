@@ -14,6 +14,7 @@ pub const TESTS: &[Test] = &[
     test!(detaching_leaves_nothing),
     test!(a_dead_guests_interface_is_replaced),
     test!(foreign_rules_stay_and_blocking_ones_are_found),
+    test!(a_firewall_that_rejects_by_a_rule_is_found),
     test!(forwarding_keeps_advertised_routes),
     test!(a_guest_has_rules_routes_and_interfaces_of_its_own).bases(&["busybox"]),
 ];
@@ -118,6 +119,27 @@ fn foreign_rules_stay_and_blocking_ones_are_found(_: &mut Sandbox) {
     assert_eq!((blockers[0].table.as_str(), blockers[0].chain.as_str()), ("ip filter", "FORWARD"));
     assert_eq!(topology.host.sh("nft list table ip filter"), foreign);
     topology.host.sh("nft insert rule ip filter FORWARD iifname 'h*' accept; nft insert rule ip filter FORWARD oifname 'h*' accept");
+    assert_eq!(topology.host.with(net::blockers), []);
+    assert!(guest.netns.reaches("192.0.2.1:7000").is_some());
+}
+
+/// firewalld's chain accepts by its policy, and ends in a rule that rejects.
+fn a_firewall_that_rejects_by_a_rule_is_found(_: &mut Sandbox) {
+    let topology = Topology::new();
+    topology.host.sh(
+        "nft add table inet firewalld
+        nft 'add chain inet firewalld filter_FORWARD { type filter hook forward priority filter + 10; policy accept; }'
+        nft add rule inet firewalld filter_FORWARD ct state established,related accept
+        nft add rule inet firewalld filter_FORWARD reject with icmpx type admin-prohibited",
+    );
+    let guest = topology.guest(1, 1, &Net::default());
+    let _server = topology.outside.serve_tcp("[::]:7000");
+    assert!(guest.netns.is_cut_off_from("192.0.2.1:7000"));
+    let blockers = topology.host.with(net::blockers);
+    assert_eq!(blockers.len(), 1, "{blockers:?}");
+    assert!(blockers[0].remedy().contains("--zone=trusted --add-interface=h+"));
+    // What firewalld makes of that.
+    topology.host.sh("nft insert rule inet firewalld filter_FORWARD iifname 'h*' accept");
     assert_eq!(topology.host.with(net::blockers), []);
     assert!(guest.netns.reaches("192.0.2.1:7000").is_some());
 }
