@@ -24,7 +24,7 @@ pub(super) fn is_group(name: &str) -> bool {
 }
 
 /// Names that other tools use, and the key that Holm has instead.
-const ALIASES: [(&str, &str); 29] = [
+const ALIASES: [(&str, &str); 31] = [
     ("image", "base"),
     ("memory", "memory.limit"),
     ("memory.max", "memory.limit"),
@@ -50,6 +50,8 @@ const ALIASES: [(&str, &str); 29] = [
     ("dns", "net.dns"),
     ("net.limit", "net.cap"),
     ("net.weight", "net.share"),
+    ("net.bridge", "net.lan"),
+    ("net.macvlan", "net.lan"),
     ("host-access", "net.host-access"),
     ("net.host", "net.host-access"),
     ("allow-host", "net.host-access"),

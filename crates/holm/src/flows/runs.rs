@@ -60,7 +60,8 @@ impl Has {
             NetMode::Host => (Vec::new(), true),
         };
         let has = Self { addresses, ports: network.publish.clone(), host };
-        (host || network.mode != NetMode::None || !has.addresses.is_empty()).then_some(has)
+        let is_nothing = network.mode == NetMode::None && has.addresses.is_empty();
+        (!is_nothing).then_some(has)
     }
 }
 

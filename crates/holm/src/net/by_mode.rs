@@ -247,8 +247,8 @@ pub fn is_attached(network: &Network) -> Result<bool, Error> {
 
 /// Removes what [`attach`] has made; succeeds if there is nothing to remove.
 pub fn detach(network: &Network) -> Result<(), Error> {
-    lan::detach(network)?;
-    implementation(network).detach(network)
+    let lan = lan::detach(network);
+    implementation(network).detach(network).and(lan)
 }
 
 /// Removes what a guest without a run record may have left on the host; succeeds if there is

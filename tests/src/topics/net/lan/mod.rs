@@ -5,7 +5,7 @@ pub mod frames;
 use std::fs::File;
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holm::config::{Change, Net};
 use holm::net;
@@ -66,6 +66,13 @@ impl Topology {
             net::loopback_up().unwrap();
             net::configure_inside(&plan).unwrap();
         });
+        // Frames that come before the bridge has seen both ends up are lost.
+        let shown = format!("bridge link show dev {}", plan.lan_port(0).unwrap());
+        let end = Instant::now() + PATIENCE;
+        while !self.host.sh(&shown).contains("state forwarding") {
+            assert!(Instant::now() < end, "the port does not forward");
+            thread::sleep(Duration::from_millis(10));
+        }
         Guest { netns, plan }
     }
 }
@@ -76,10 +83,19 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Whether something listens there, as seen from a network namespace.
-fn answers(from: &TestNetns, to: &str, patience: Duration) -> bool {
+/// Whether something listens there, as seen from a network namespace; it may just be starting.
+fn answers(from: &TestNetns, to: &str) -> bool {
     let to: SocketAddr = to.parse().unwrap();
-    from.with(|| TcpStream::connect_timeout(&to, patience).is_ok())
+    let end = Instant::now() + PATIENCE;
+    from.with(|| {
+        loop {
+            match TcpStream::connect_timeout(&to, PATIENCE) {
+                Ok(_) => return true,
+                Err(_) if Instant::now() < end => thread::sleep(Duration::from_millis(10)),
+                Err(_) => return false,
+            }
+        }
+    })
 }
 
 fn guests_are_machines_of_the_lan(sandbox: &mut Sandbox) {
@@ -105,7 +121,7 @@ fn guests_are_machines_of_the_lan(sandbox: &mut Sandbox) {
     assert_eq!(asks("198.51.100.1:25"), "192.0.2.7", "by net.gateway");
     for from in [outside, &host.topology.host] {
         for to in ["192.0.2.7:80", "[2001:db8::7]:80", "192.0.2.8:80", "[2001:db8::8]:80"] {
-            assert!(answers(from, to, PATIENCE), "{to}");
+            assert!(answers(from, to), "{to}");
         }
     }
     let page = ["exec", "two", "--", "sh", "-c", "echo page of two >/index.html"];
@@ -140,9 +156,9 @@ fn a_guest_has_both_networks(sandbox: &mut Sandbox) {
     let ask = ["exec", "web", "--", "/probe/holm-probe", "ask", "tcp", "198.51.100.1:25"];
     let client = host.holm(&ask).ok().stdout;
     assert!(client.starts_with("192.0.2.2:"), "the default route is the private one: {client}");
-    assert!(answers(outside, "192.0.2.7:80", PATIENCE), "by the bridge");
-    assert!(answers(&host.topology.host, "203.0.113.7:80", PATIENCE), "by the macvlan");
-    assert!(answers(&host.topology.host, "127.0.0.1:8080", PATIENCE), "by the published port");
+    assert!(answers(outside, "192.0.2.7:80"), "by the bridge");
+    assert!(answers(&host.topology.host, "203.0.113.7:80"), "by the macvlan");
+    assert!(answers(&host.topology.host, "127.0.0.1:8080"), "by the published port");
     host.holm(&["rm", "-f", "web"]).ok();
 }
 
@@ -155,10 +171,10 @@ fn guests_without_peers_are_apart_on_the_lan(sandbox: &mut Sandbox) {
         host.run(name, &["net.mode=none", &lan, "net.peers=false"], HTTP).ok();
     }
     for at in ["192.0.2.7:80", "192.0.2.8:80"] {
-        assert!(answers(&host.topology.outside, at, PATIENCE), "{at}");
+        assert!(answers(&host.topology.outside, at), "{at}");
     }
     for at in ["203.0.113.7:80", "203.0.113.8:80"] {
-        assert!(answers(&host.topology.host, at, PATIENCE), "{at}");
+        assert!(answers(&host.topology.host, at), "{at}");
     }
     for at in ["192.0.2.8", "203.0.113.8"] {
         let asked = format!("http://{at}/");
@@ -226,7 +242,7 @@ fn a_start_that_is_killed_leaves_no_port(sandbox: &mut Sandbox) {
             (!host.topology.host.sh("ip -o link").contains("lan")).then_some(())
         });
         host.holm(&["start", "box"]).ok();
-        assert!(answers(&host.topology.outside, "192.0.2.7:80", PATIENCE), "after {step}");
+        assert!(answers(&host.topology.outside, "192.0.2.7:80"), "after {step}");
         host.holm(&["stop", "box"]).ok();
     }
     host.holm(&["rm", "box"]).ok();
@@ -236,7 +252,7 @@ fn what_passes_a_port_is_counted(sandbox: &mut Sandbox) {
     let host = Host::bridged(sandbox);
     let lan = "net.lan=bridge:br0@192.0.2.7/24@2001:db8::7/64";
     host.run("web", &["net.mode=none", lan], HTTP).ok();
-    assert!(answers(&host.topology.outside, "192.0.2.7:80", PATIENCE));
+    assert!(answers(&host.topology.outside, "192.0.2.7:80"));
     let take = ["exec", "web", "--", "ip", "addr", "add", "192.0.2.1/24", "dev", "eth0"];
     host.holm(&take).ok();
     let claim = ["exec", "web", "--", "arping", "-c", "2", "-U", "-I", "eth0", "192.0.2.1"];
@@ -336,9 +352,32 @@ fn networkd_asks_the_lan(sandbox: &mut Sandbox) {
     });
     let route = host.holm(&["exec", "g", "--", "ip", "route", "show", "default"]).ok().stdout;
     assert!(route.contains("via 192.0.2.1 dev eth0"), "{route}");
-    assert!(answers(outside, "192.0.2.100:22", PATIENCE), "its ssh");
+    assert!(answers(outside, "192.0.2.100:22"), "its ssh");
+    networkd_keeps_what_is_set(&host);
     host.holm(&["rm", "-f", "g"]).ok();
     server.kill().unwrap();
     server.wait().unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+fn networkd_keeps_what_is_set(host: &Host<'_>) {
+    let settings =
+        ["net.lan=bridge:br0@192.0.2.7/24@2001:db8::7/64", "net.gateway=192.0.2.1,2001:db8::1"];
+    host.holm(&["exec", "g", "--", "systemctl", "enable", "systemd-networkd"]).ok();
+    host.holm(&[&["set", "g"][..], &settings].concat()).ok();
+    host.holm(&["restart", "--wait", "g"]).ok();
+    host.sandbox.wait_for("networkd has configured eth0", || {
+        let shown = host.holm(&["exec", "g", "--", "networkctl", "status", "eth0"]).stdout;
+        (shown.contains("routable") && shown.contains("configured")).then_some(())
+    });
+    let shell =
+        "ip -o addr show dev eth0 scope global; ip route show default; ip -6 route show default";
+    let shown = host.holm(&["exec", "g", "--", "sh", "-c", shell]).ok().stdout;
+    for part in
+        [" 192.0.2.7/24 ", " 2001:db8::7/64 ", "via 192.0.2.1 dev eth0", "via 2001:db8::1 dev eth0"]
+    {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
+    assert!(!shown.contains("192.0.2.100"), "{shown}");
+    assert_eq!(shown.matches("scope global").count(), 2, "{shown}");
 }
