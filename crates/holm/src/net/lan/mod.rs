@@ -50,7 +50,11 @@ pub fn detach(network: &Network) -> Result<(), Error> {
     if network.lan.is_empty() {
         return Ok(());
     }
-    remove(&format!("{}{}-", prefix(network.instance), network.context))
+    let socket = Socket::route()?;
+    for name in (0..network.lan.len()).filter_map(|at| network.lan_port(at)) {
+        link::remove(&socket, &name)?;
+    }
+    Ok(())
 }
 
 /// Removes the ports of a guest without a run record.
@@ -64,8 +68,12 @@ pub fn destroy(instance: u8) -> Result<(), Error> {
 }
 
 fn remove(prefix: &str) -> Result<(), Error> {
+    // Another interface may have a name that begins so.
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_port =
+        |name: &str| name.strip_prefix(prefix).is_some_and(|rest| rest.split('-').all(is_number));
     let socket = Socket::route()?;
-    for link in link::all(&socket)?.iter().filter(|link| link.name.starts_with(prefix)) {
+    for link in link::all(&socket)?.iter().filter(|link| is_port(&link.name)) {
         link::remove(&socket, &link.name)?;
     }
     Ok(())
