@@ -236,8 +236,8 @@ const MESSAGES: [(&str, Said); 116] = [
     (
         "INTERFACE: the BPF program that drops",
         Here(
-            "unshare -n sh -c 'ip link add b type bridge; exec strace -fqo log -e inject=bpf:error=EPERM \
-          \"$HOLM\" run --base busybox --net none --set net.lan=bridge:b -- true'",
+            "unshare -n sh -c 'ip link add br0 type bridge; exec strace -fqo log -e inject=bpf:error=EPERM \
+          \"$HOLM\" run --base busybox --net none --set net.lan=bridge:br0 -- true'",
         ),
     ),
     ("net.flows: another program listens", In("net::flows::flows_that_cannot_be_are_told")),
