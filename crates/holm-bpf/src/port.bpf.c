@@ -158,29 +158,30 @@ static __always_inline bool may_send6(struct __sk_buff *packet, const struct por
 		return false;
 	__u32 at = ETH_HLEN + sizeof(ip);
 	__u8 kind = ip.nexthdr;
+	/* Only the last header is looked at, and once: each look in the loop would be verified six times
+	 * at each start. */
+	bool is_last = false;
 #pragma clang loop unroll(full)
-	for (int i = 0; i < HEADERS; i++) {
+	for (int i = 0; i < HEADERS && !is_last; i++) {
 		__u8 header[4];
-		if (kind == IPPROTO_ICMPV6)
-			return may_discover(packet, own, at);
-		if (kind == IPPROTO_UDP)
-			return !is_from(packet, at, 547);
 		if (kind != IPPROTO_HOPOPTS && kind != IPPROTO_DSTOPTS && kind != IPPROTO_ROUTING &&
-		    kind != IPPROTO_FRAGMENT)
-			return true;
+		    kind != IPPROTO_FRAGMENT) {
+			is_last = true;
+			continue;
+		}
 		if (bpf_skb_load_bytes(packet, at, header, sizeof(header)))
 			return false;
-		if (kind == IPPROTO_FRAGMENT) {
-			/* What is behind the first one is not looked at by receivers without it. */
-			if ((header[2] << 8 | header[3]) & 0xfff8)
-				return true;
-			at += 8;
-		} else {
-			at += (header[1] + 1) * 8;
-		}
+		/* What is behind the first fragment is not looked at by receivers without it. */
+		if (kind == IPPROTO_FRAGMENT && (header[2] << 8 | header[3]) & 0xfff8)
+			return true;
+		at += kind == IPPROTO_FRAGMENT ? 8 : (header[1] + 1) * 8;
 		kind = header[0];
 	}
-	return false;
+	if (!is_last)
+		return false;
+	if (kind == IPPROTO_ICMPV6)
+		return may_discover(packet, own, at);
+	return kind != IPPROTO_UDP || !is_from(packet, at, 547);
 }
 
 static __always_inline bool may_send(struct __sk_buff *packet, const struct port *own)
