@@ -157,7 +157,7 @@ impl From<&Summary> for Guest {
             started_at: record.map(|record| Time::new(record.started)),
             uptime_seconds: record.map(RunRecord::age),
             network: record.map(network),
-            addresses: record.map_or_else(Vec::new, addresses),
+            addresses: record.map_or_else(Vec::new, |record| record.network.own_addresses()),
             lan: record.map_or_else(Vec::new, |record| interfaces(&record.network, &guest.lan)),
             ports: record.map_or_else(Vec::new, |record| ports(&record.network.publish)),
             id_range: record
@@ -207,22 +207,6 @@ pub fn mode(mode: NetMode) -> &'static str {
         NetMode::Native => "native",
         NetMode::None => "none",
     }
-}
-
-/// The addresses of a running guest that has some of its own.
-pub fn addresses(record: &RunRecord) -> Vec<IpAddr> {
-    let network = &record.network;
-    let mut own: Vec<IpAddr> = match network.mode {
-        NetMode::Private => {
-            let v6 = network.guest_v6.map(IpAddr::V6);
-            std::iter::once(IpAddr::V4(network.guest_v4)).chain(v6).collect()
-        }
-        NetMode::Native => network.native.clone(),
-        NetMode::Host | NetMode::None => Vec::new(),
-    };
-    let lan = network.lan.iter().flat_map(|lan| &lan.settings.addresses);
-    own.extend(lan.map(|(address, _)| *address));
-    own
 }
 
 fn network(record: &RunRecord) -> Network {

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use super::{Hook, Map, bpf};
+use super::{Hook, Map, PROG_QUERY, QueryPrograms, bpf, get_info};
 
 /// The part of `union bpf_attr` that `BPF_PROG_ATTACH` reads.
 #[repr(C)]
@@ -16,20 +16,6 @@ struct AttachProgram {
     expected_revision: u64,
 }
 
-/// The part of `union bpf_attr` that `BPF_PROG_QUERY` reads and writes.
-#[repr(C)]
-#[derive(Default)]
-struct QueryPrograms {
-    interface: u32,
-    attach_type: u32,
-    flags: [u32; 2],
-    ids: u64,
-    count: u32,
-    padding: u32,
-    arrays: [u64; 3],
-    revision: u64,
-}
-
 /// The part of `union bpf_attr` that `BPF_*_GET_FD_BY_ID` reads.
 #[repr(C)]
 #[derive(Default)]
@@ -37,14 +23,6 @@ struct ById {
     id: u32,
     next: u32,
     flags: u32,
-}
-
-/// The part of `union bpf_attr` that `BPF_OBJ_GET_INFO_BY_FD` reads and writes.
-#[repr(C)]
-struct GetInfo {
-    fd: u32,
-    length: u32,
-    info: u64,
 }
 
 /// The beginning of `struct bpf_prog_info`.
@@ -61,8 +39,6 @@ struct ProgramInfo {
 const PROG_ATTACH: i32 = 8;
 const PROG_GET_FD_BY_ID: i32 = 13;
 const MAP_GET_FD_BY_ID: i32 = 14;
-const OBJ_GET_INFO_BY_FD: i32 = 15;
-const PROG_QUERY: i32 = 16;
 
 /// Attaches a program to an interface of the calling thread's network namespace, behind those that
 /// are there.
@@ -82,7 +58,7 @@ pub fn attach(program: BorrowedFd<'_>, hook: Hook, interface: u32) -> io::Result
 pub fn map_of(interface: u32, hook: Hook, name: &str) -> io::Result<Option<Map>> {
     let mut ids = [0u32; 64];
     let mut attr = QueryPrograms {
-        interface,
+        target: interface,
         attach_type: hook.attach_type(),
         ids: ids.as_mut_ptr() as u64,
         count: ids.len() as u32,
@@ -106,14 +82,9 @@ pub fn map_of(interface: u32, hook: Hook, name: &str) -> io::Result<Option<Map>>
             maps: std::ptr::from_mut(&mut map) as u64,
             ..ProgramInfo::default()
         };
-        let mut attr = GetInfo {
-            fd: program.as_fd().as_raw_fd().cast_unsigned(),
-            length: size_of::<ProgramInfo>() as u32,
-            info: std::ptr::from_mut(&mut info) as u64,
-        };
-        // SAFETY: the kernel writes at most `length` bytes to `info`, and one number to `map`, both
-        // of which outlive the call.
-        unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut attr) }?;
+        // SAFETY: the kernel writes one number to `map`, which outlives the call, and otherwise
+        // numbers and a name.
+        unsafe { get_info(program.as_fd(), &mut info) }?;
         let is_named = info.name.split(|byte| *byte == 0).next() == Some(name.as_bytes());
         if is_named && info.map_count == 1 {
             return Map::from_fd(open(MAP_GET_FD_BY_ID, map)?).map(Some);

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use super::{Hook, bpf};
+use super::{Hook, PROG_QUERY, QueryPrograms, bpf};
 
 /// What a program is attached to.
 #[derive(Debug, Clone, Copy)]
@@ -25,19 +25,6 @@ struct CreateLink {
     details: [u64; 6],
 }
 
-/// The part of `union bpf_attr` that `BPF_PROG_QUERY` reads and writes.
-#[repr(C)]
-#[derive(Default)]
-struct QueryPrograms {
-    cgroup: u32,
-    attach_type: u32,
-    flags: [u32; 2],
-    ids: u64,
-    count: u32,
-    padding: u32,
-}
-
-const PROG_QUERY: i32 = 16;
 const LINK_CREATE: i32 = 28;
 const LINK_UPDATE: i32 = 29;
 
@@ -78,7 +65,7 @@ pub fn replace(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> 
 /// How many programs are attached to a hook of a cgroup; an error where groups take none.
 pub fn count_attached(cgroup: BorrowedFd<'_>, hook: Hook) -> io::Result<u32> {
     let mut attr = QueryPrograms {
-        cgroup: cgroup.as_raw_fd() as u32,
+        target: cgroup.as_raw_fd().cast_unsigned(),
         attach_type: hook.attach_type(),
         ..QueryPrograms::default()
     };

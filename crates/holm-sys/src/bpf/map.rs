@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-use super::{bpf, open_pinned};
+use super::{bpf, get_info, open_pinned};
 
 /// What a map is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,14 +59,6 @@ struct Element {
     flags: u64,
 }
 
-/// The part of `union bpf_attr` that `BPF_OBJ_GET_INFO_BY_FD` reads and writes.
-#[repr(C)]
-struct GetInfo {
-    fd: u32,
-    length: u32,
-    info: u64,
-}
-
 /// The part of `union bpf_attr` that `BPF_BTF_LOAD` reads.
 #[repr(C)]
 #[derive(Default)]
@@ -86,7 +78,6 @@ const MAP_LOOKUP_ELEM: i32 = 1;
 const MAP_UPDATE_ELEM: i32 = 2;
 const MAP_DELETE_ELEM: i32 = 3;
 const MAP_GET_NEXT_KEY: i32 = 4;
-const OBJ_GET_INFO_BY_FD: i32 = 15;
 const BTF_LOAD: i32 = 18;
 
 impl Map {
@@ -134,13 +125,8 @@ impl Map {
     pub(super) fn from_fd(fd: OwnedFd) -> io::Result<Self> {
         // `struct bpf_map_info` begins with type, id, and the sizes of keys and values.
         let mut info = [0u32; 4];
-        let mut attr = GetInfo {
-            fd: fd.as_raw_fd().cast_unsigned(),
-            length: size_of_val(&info) as u32,
-            info: info.as_mut_ptr() as u64,
-        };
-        // SAFETY: the kernel writes at most `length` bytes to `info`, which outlives the call.
-        unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut attr) }?;
+        // SAFETY: there are no addresses among these numbers.
+        unsafe { get_info(fd.as_fd(), &mut info) }?;
         let copies = copies(info[0])?;
         Ok(Self { fd, key: info[2] as usize, value: info[3] as usize, copies })
     }

@@ -28,8 +28,34 @@ struct Object {
     flags: u32,
 }
 
+/// The part of `union bpf_attr` that `BPF_PROG_QUERY` reads and writes: its last field too, for any
+/// target, whatever size it is given.
+#[repr(C)]
+#[derive(Default)]
+struct QueryPrograms {
+    /// A cgroup's descriptor, or an interface's index.
+    target: u32,
+    attach_type: u32,
+    flags: [u32; 2],
+    ids: u64,
+    count: u32,
+    padding: u32,
+    arrays: [u64; 3],
+    revision: u64,
+}
+
+/// The part of `union bpf_attr` that `BPF_OBJ_GET_INFO_BY_FD` reads and writes.
+#[repr(C)]
+struct GetInfo {
+    fd: u32,
+    length: u32,
+    info: u64,
+}
+
 const OBJ_PIN: i32 = 6;
 const OBJ_GET: i32 = 7;
+const OBJ_GET_INFO_BY_FD: i32 = 15;
+const PROG_QUERY: i32 = 16;
 
 /// Keeps a map or link alive by a file in a bpf filesystem.
 pub fn pin(object: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
@@ -48,6 +74,23 @@ pub fn open_pinned(path: &Path) -> io::Result<OwnedFd> {
     let fd = unsafe { bpf(OBJ_GET, &mut attr) }?;
     // SAFETY: a descriptor that the kernel just made, which nothing else has.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// What the kernel tells of a map or program: the beginning of its `struct bpf_*_info`.
+///
+/// # Safety
+///
+/// `T` must be laid out as that beginning, any bytes must be a value of it, and what its addresses
+/// point to must outlive the call and be as large as it says.
+unsafe fn get_info<T>(object: BorrowedFd<'_>, info: &mut T) -> io::Result<()> {
+    let mut attr = GetInfo {
+        fd: object.as_raw_fd().cast_unsigned(),
+        length: size_of::<T>() as u32,
+        info: std::ptr::from_mut(info) as u64,
+    };
+    // SAFETY: the kernel reads and writes at most `length` bytes of `info`, which is borrowed for
+    // the call; for the addresses in it the caller answers.
+    unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut attr) }.map(drop)
 }
 
 /// bpf(2).

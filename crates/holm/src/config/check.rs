@@ -20,6 +20,11 @@ fn conflict(key: impl Into<String>, message: impl Into<String>) -> Conflict {
     Conflict { key: key.into(), item: None, message: message.into() }
 }
 
+/// The same at an item of its list.
+fn conflict_at(key: impl Into<String>, item: usize, message: impl Into<String>) -> Conflict {
+    Conflict { item: Some(item), ..conflict(key, message) }
+}
+
 /// Checks a config as a whole, and sets what depends on several keys.
 pub(super) fn check(config: &mut Config, entries: &[Entry]) -> Result<(), Conflict> {
     let is_set = |key: &str| entries.iter().any(|entry| entry.key == key);
@@ -135,7 +140,7 @@ fn check_access(net: &Net) -> Result<(), Conflict> {
         no_duplicates(key, rules.iter())?;
         if rules.len() > ACCESS_RULES_MAX {
             let message = format!("{key}: a guest has at most {ACCESS_RULES_MAX} of them");
-            return Err(Conflict { item: Some(ACCESS_RULES_MAX), ..conflict(key, message) });
+            return Err(conflict_at(key, ACCESS_RULES_MAX, message));
         }
     }
     if net.deny.is_empty() && !net.allow.is_empty() {
@@ -151,8 +156,7 @@ fn check_access(net: &Net) -> Result<(), Conflict> {
 const LAN_MAX: usize = 8;
 
 fn check_lan(net: &Net) -> Result<(), Conflict> {
-    let error =
-        |item, message: String| Err(Conflict { item: Some(item), ..conflict("net.lan", message) });
+    let error = |item, message: String| Err(conflict_at("net.lan", item, message));
     if !net.lan.is_empty() && matches!(net.mode, NetMode::Native | NetMode::Host) {
         let message = "net.lan is for guests that have their own network stack: set net.mode = \
                        \"private\", or \"none\" for a guest that is nowhere else";
@@ -182,9 +186,7 @@ fn check_lan(net: &Net) -> Result<(), Conflict> {
 }
 
 fn check_gateway(net: &Net) -> Result<(), Conflict> {
-    let error = |item, message: String| {
-        Err(Conflict { item: Some(item), ..conflict("net.gateway", message) })
-    };
+    let error = |item, message: String| Err(conflict_at("net.gateway", item, message));
     if !net.gateway.is_empty() && net.mode != NetMode::None {
         let message = "net.gateway is for guests that have no network but net.lan: set net.mode = \
                        \"none\"";
@@ -207,14 +209,14 @@ fn check_addresses(config: &Config) -> Result<(), Conflict> {
         let mut same = config.net.address.iter().enumerate().filter(|(_, a)| a.is_ipv6() == v6);
         if let Some((item, _)) = same.nth(1) {
             let message = format!("net.address: a guest has at most one {name} address");
-            return Err(Conflict { item: Some(item), ..conflict("net.address", message) });
+            return Err(conflict_at("net.address", item, message));
         }
     }
     match config.net.address.iter().position(std::net::IpAddr::is_loopback) {
         None => Ok(()),
         Some(item) => {
             let message = "net.address: a loopback address reaches nobody";
-            Err(Conflict { item: Some(item), ..conflict("net.address", message) })
+            Err(conflict_at("net.address", item, message))
         }
     }
 }
@@ -237,7 +239,7 @@ fn check_native(config: &Config) -> Result<(), Conflict> {
         if let Some((item, _)) = same.nth(ADDRESSES_MAX) {
             let message =
                 format!("net.address: a native guest has at most {ADDRESSES_MAX} {name} addresses");
-            return Err(Conflict { item: Some(item), ..conflict("net.address", message) });
+            return Err(conflict_at("net.address", item, message));
         }
     }
     no_duplicates("net.address", net.address.iter())
@@ -253,7 +255,7 @@ fn check_volumes(config: &Config) -> Result<(), Conflict> {
                 volume.target.display(),
                 mount.target.display()
             );
-            return Err(Conflict { item: Some(item), ..conflict("volumes", message) });
+            return Err(conflict_at("volumes", item, message));
         }
     }
     Ok(())
@@ -275,7 +277,7 @@ fn no_duplicates<T: std::hash::Hash + Eq>(
                 "devices" => "the same device is given twice",
                 _ => "the same item is given twice",
             };
-            return Err(Conflict { item: Some(item), ..conflict(key, format!("{key}: {what}")) });
+            return Err(conflict_at(key, item, format!("{key}: {what}")));
         }
     }
     Ok(())

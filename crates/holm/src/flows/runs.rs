@@ -51,15 +51,8 @@ pub struct Has {
 impl Has {
     /// What a guest with this network has; `None` if that is nothing.
     pub fn of(network: &Network) -> Option<Self> {
-        let lan = network.lan.iter().flat_map(|lan| &lan.settings.addresses);
-        let lan = lan.map(|(address, _)| *address);
-        let (addresses, host) = match network.mode {
-            NetMode::Private => (network.addresses().chain(lan).collect(), false),
-            NetMode::None => (lan.collect(), false),
-            NetMode::Native => (network.native.clone(), false),
-            NetMode::Host => (Vec::new(), true),
-        };
-        let has = Self { addresses, ports: network.publish.clone(), host };
+        let host = network.mode == NetMode::Host;
+        let has = Self { addresses: network.own_addresses(), ports: network.publish.clone(), host };
         let is_nothing = network.mode == NetMode::None && has.addresses.is_empty();
         (!is_nothing).then_some(has)
     }

@@ -292,17 +292,21 @@ impl From<Refused> for Error {
 }
 
 impl Error {
+    /// Adds the interface.
+    pub(super) fn interface(interface: &str, Refused { request, errno }: Refused) -> Self {
+        Self::Interface { interface: interface.to_owned(), request, errno }
+    }
+
     /// Adds the interface, and tells an address that is in use apart.
     pub(super) fn attach(network: &Network, refused: Refused) -> Self {
-        let Refused { request, errno } = refused;
-        let address = match request {
+        let address = match refused.request {
             Request::RouteGuestV4 => Some(IpAddr::V4(network.guest_v4)),
             Request::RouteGuestV6 => network.guest_v6.map(IpAddr::V6),
             _ => None,
         };
         match address {
-            Some(address) if errno == Errno::EXIST => Self::AddressTaken { address },
-            _ => Self::Interface { interface: network.host_if.clone(), request, errno },
+            Some(address) if refused.errno == Errno::EXIST => Self::AddressTaken { address },
+            _ => Self::interface(&network.host_if, refused),
         }
     }
 }

@@ -30,6 +30,7 @@ mod shaping;
 mod sysctl;
 mod traffic;
 mod uapi;
+mod veth;
 
 pub use access::{Counted, counted, is_set as has_access_rules, set as set_access_rules};
 pub use addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, context_of};

@@ -144,6 +144,19 @@ impl Network {
         std::iter::once(IpAddr::V4(self.guest_v4)).chain(v6)
     }
 
+    /// All addresses that are the guest's: IPv4 first, or in the order of `net.address` of a native
+    /// one, then those that are set in networks of the host's.
+    pub fn own_addresses(&self) -> Vec<IpAddr> {
+        let mut own = match self.mode {
+            NetMode::Private => self.addresses().collect(),
+            NetMode::Native => self.native.clone(),
+            NetMode::Host | NetMode::None => Vec::new(),
+        };
+        let lan = self.lan.iter().flat_map(|lan| &lan.settings.addresses);
+        own.extend(lan.map(|(address, _)| *address));
+        own
+    }
+
     fn mac(&self, end: u8) -> [u8; 6] {
         let [_, _, high, low] = self.context.to_be_bytes();
         [0x02, 0x68, end, self.instance, high, low]

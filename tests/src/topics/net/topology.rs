@@ -54,6 +54,11 @@ impl TestNetns {
         self.file.as_fd()
     }
 
+    /// A process that is here.
+    pub fn pid(&self) -> u32 {
+        self.holder.id()
+    }
+
     /// Moves the calling thread here.
     pub fn join(&self) {
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();

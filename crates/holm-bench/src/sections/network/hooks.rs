@@ -11,7 +11,6 @@ use holm_sys::bpf;
 
 use super::wire::{NATIVE, OUTSIDE, Wire};
 use crate::build::SLEEP;
-use crate::rounds::Case;
 use crate::stage::Stage;
 use crate::stats::Summary;
 
@@ -37,26 +36,23 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     let (wire, directory) = super::prepare(stage)?;
     let hooks = Hooks { stage, wire: &wire, directory: &directory };
     let measured = hooks.measure(n);
-    let _ = hooks.holm(&["rm", "--force", NAME]);
+    let _ = super::holm(stage, &wire, &["rm", "--force", NAME]);
     measured
 }
 
 impl Hooks<'_> {
-    fn holm(&self, args: &[&str]) -> Result<String, String> {
-        Case::new("holm", self.wire.host.argv(&self.stage.holms[0].argv(args))).output()
-    }
-
     fn measure(&self, n: usize) -> Result<String, String> {
         let mount = format!("{}:/bench:ro", self.directory);
         let address = format!("net.address={NATIVE}");
         let create =
             ["create", NAME, "--base", "minimal", "-v", &mount, "--net", "native", "--set"];
-        self.holm(&[&create[..], &[&address, "--", "/bin/sleep", SLEEP]].concat())?;
-        self.holm(&["start", NAME])?;
-        let number = self.stage.holms[0].root.join("instance");
-        let number =
-            fs::read_to_string(&number).map_err(|e| format!("{}: {e}", number.display()))?;
-        let maps = PathBuf::from(format!("/run/holm/{}/bpf", number.trim()));
+        super::holm(
+            self.stage,
+            self.wire,
+            &[&create[..], &[&address, "--", "/bin/sleep", SLEEP]].concat(),
+        )?;
+        super::holm(self.stage, self.wire, &["start", NAME])?;
+        let maps = PathBuf::from(format!("/run/holm/{}/bpf", super::instance(self.stage)?));
         let _measured = bpf::measure_run_time().map_err(|e| format!("bpf statistics: {e}"))?;
         let (mut one, mut many) = (Times::new(), Times::new());
         // The first round is not counted.
@@ -83,7 +79,7 @@ impl Hooks<'_> {
     fn load(&self) -> Result<(), String> {
         for (kind, count) in LOADS {
             let client = ["exec", NAME, "--", "/bench/netload", "client", OUTSIDE, kind, count];
-            self.holm(&client)?;
+            super::holm(self.stage, self.wire, &client)?;
         }
         Ok(())
     }

@@ -62,6 +62,18 @@ struct Network<'a> {
     directory: String,
 }
 
+/// Runs a command of holm on the host of a wire.
+fn holm(stage: &Stage, wire: &Wire, args: &[&str]) -> Result<String, String> {
+    Case::new("holm", wire.host.argv(&stage.holms[0].argv(args))).output()
+}
+
+/// The instance number of the Holm root.
+fn instance(stage: &Stage) -> Result<u32, String> {
+    let path = stage.holms[0].root.join("instance");
+    let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    text.trim().parse().map_err(|_| format!("{}: no number", path.display()))
+}
+
 /// Two machines, the other one with its servers, and the directory that has the client.
 fn prepare(stage: &Stage) -> Result<(Wire, String), String> {
     let directory = stage.path("netload");
@@ -81,19 +93,14 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
 }
 
 impl Network<'_> {
-    /// Runs a command of holm on the host of the wire.
-    fn holm(&self, args: &[&str]) -> Result<String, String> {
-        Case::new("holm", self.wire.host.argv(&self.stage.holms[0].argv(args))).output()
-    }
-
     fn start(&self) -> Result<(), String> {
         let mount = format!("{}:/bench:ro", self.directory);
         let address = format!("net.address={NATIVE}");
         let create = |name: &str, settings: &[&str]| {
             let head = ["create", name, "--base", "minimal", "-v", &mount];
             let command = ["--", "/bin/sleep", SLEEP];
-            self.holm(&[&head[..], settings, &command].concat())?;
-            self.holm(&["start", name])
+            holm(self.stage, &self.wire, &[&head[..], settings, &command].concat())?;
+            holm(self.stage, &self.wire, &["start", name])
         };
         create("bench-native", &["--set", "net.mode=native", "--set", &address])?;
         create("bench-private", &[]).map(drop)
@@ -101,7 +108,7 @@ impl Network<'_> {
 
     fn stop(&self) {
         for name in ["bench-native", "bench-private"] {
-            let _ = self.holm(&["rm", "--force", name]);
+            let _ = holm(self.stage, &self.wire, &["rm", "--force", name]);
         }
     }
 

@@ -142,7 +142,7 @@ impl Rates<'_> {
             self.rounds(senders, n)
         });
         for sender in senders {
-            let _ = self.holm(&["rm", "--force", &sender.name]);
+            let _ = super::holm(self.stage, self.wire, &["rm", "--force", &sender.name]);
         }
         // They end with their guests.
         for mut client in clients {
@@ -159,8 +159,8 @@ impl Rates<'_> {
             let head = ["create", &sender.name, "--base", "minimal", "-v", &mount];
             let args: Vec<&str> =
                 head.into_iter().chain(set).chain(["--", "/bin/sleep", SLEEP]).collect();
-            self.holm(&args)?;
-            self.holm(&["start", &sender.name])?;
+            super::holm(self.stage, self.wire, &args)?;
+            super::holm(self.stage, self.wire, &["start", &sender.name])?;
         }
         for sender in senders {
             let client = [
@@ -198,11 +198,9 @@ impl Rates<'_> {
 
     /// The class of a guest: instance number * 1024 + context id.
     fn class(&self, name: &str) -> Result<u32, String> {
-        let root = &self.stage.holms[0].root;
-        let read =
-            |path: &Path| fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
-        let instance: u32 = read(&root.join("instance"))?.trim().parse().map_err(|_| "instance")?;
-        let ids = fs::read_dir(root.join("ids")).map_err(|e| format!("ids: {e}"))?;
+        let instance = super::instance(self.stage)?;
+        let ids =
+            fs::read_dir(self.stage.holms[0].root.join("ids")).map_err(|e| format!("ids: {e}"))?;
         for id in ids.flatten() {
             if fs::read_link(id.path()).is_ok_and(|guest| guest.ends_with(name)) {
                 let context = id.file_name().to_str().and_then(|id| id.parse::<u32>().ok());
@@ -229,10 +227,6 @@ impl Rates<'_> {
             }
         }
         Ok(all)
-    }
-
-    fn holm(&self, args: &[&str]) -> Result<String, String> {
-        Case::new("holm", self.wire.host.argv(&self.stage.holms[0].argv(args))).output()
     }
 }
 

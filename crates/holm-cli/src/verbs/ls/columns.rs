@@ -4,7 +4,7 @@ use holm::cgroup::Figures;
 use holm::guest::{Status, Summary};
 use holm::record::shown_ports;
 
-use crate::output::guest::{addresses, arch, mode};
+use crate::output::guest::{arch, mode};
 use crate::output::health::{Monitor, Readiness};
 use crate::table::{self, Cell};
 use crate::term;
@@ -151,7 +151,8 @@ fn usage<T>(guest: &Summary, of: impl FnOnce(&holm::cgroup::Usage) -> Option<T>)
 }
 
 fn address(guest: &Summary) -> Value {
-    let all = guest.record.as_ref().map(addresses).unwrap_or_default();
+    let all =
+        guest.record.as_ref().map(|record| record.network.own_addresses()).unwrap_or_default();
     // The rest is in `status`: it would be the widest column.
     all.first().map_or(Value::Missing, text)
 }

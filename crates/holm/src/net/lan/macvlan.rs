@@ -22,11 +22,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// Makes it in the guest's network namespace, up.
 pub fn create(network: &Network, at: usize, netns: BorrowedFd<'_>) -> Result<(), Error> {
     let lan = &network.lan[at];
-    let error = |refused: Refused| Error::Interface {
-        interface: lan.settings.parent.clone(),
-        request: refused.request,
-        errno: refused.errno,
-    };
+    let error = |refused| Error::interface(&lan.settings.parent, refused);
     let changes = Socket::link_changes().map_err(error)?;
     let socket = Socket::route().map_err(error)?;
     let until = Instant::now() + GONE_WITHIN;

@@ -1,6 +1,6 @@
 //! A guest's port of a bridge.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use holm_bpf::{Map, PORT_PROGRAM, Port};
 use holm_sys::bpf::{self, Hook, MapKind};
@@ -8,13 +8,10 @@ use holm_sys::bpf::{self, Hook, MapKind};
 use super::names::{guest_index, host_index, host_name};
 use crate::net::error::Error;
 use crate::net::link;
-use crate::net::netlink::{Batch, CREATE, EXCL, REPLACE, Refused, Socket};
+use crate::net::netlink::{Batch, CREATE, REPLACE, Refused, Socket};
 use crate::net::request::Request;
-use crate::net::uapi::{
-    AF_BRIDGE, IFF_UP, IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO,
-    IFLA_MASTER, IFLA_MTU, IFLA_NET_NS_FD, IFLA_PROTINFO, RTM_NEWLINK, RTM_NEWNEIGH, RTM_SETLINK,
-    VETH_INFO_PEER,
-};
+use crate::net::uapi::{AF_BRIDGE, IFF_UP, IFLA_MASTER, IFLA_PROTINFO, RTM_NEWNEIGH, RTM_SETLINK};
+use crate::net::veth::{self, End};
 use crate::record::Network;
 use crate::step;
 
@@ -25,24 +22,12 @@ pub const HOOK: Hook = Hook::TcxIngress;
 pub fn create(network: &Network, at: usize, netns: BorrowedFd<'_>) -> Result<(), Error> {
     let socket = Socket::route()?;
     let name = host_name(network, at);
-    let refused = |refused: Refused| Error::Interface {
-        interface: name.clone(),
-        request: refused.request,
-        errno: refused.errno,
-    };
-    match create_pair(&socket, network, at, netns) {
-        // That of a run that has just ended, and may be disappearing by itself.
-        Err(error) if error.is_in_use() => {
-            link::remove(&socket, &name).map_err(refused)?;
-            create_pair(&socket, network, at, netns)
-        }
-        made => made,
-    }
-    .map_err(refused)?;
+    let error = |refused| Error::interface(&name, refused);
+    veth::replace(&socket, &name, || create_pair(&socket, network, at, netns)).map_err(error)?;
     step::done("lan-pair");
     guard(network, at)?;
     step::done("lan-guard");
-    set_up(&socket, network, at).map_err(refused)
+    set_up(&socket, network, at).map_err(error)
 }
 
 fn create_pair(
@@ -56,29 +41,11 @@ fn create_pair(
     let mut host = lan.ethernet;
     host[0] = 0xfe;
     let mut batch = Batch::default();
-    batch
-        .message(
-            Request::CreatePair,
-            RTM_NEWLINK,
-            CREATE | EXCL,
-            &link::header(host_index(network, at), 0),
-        )
-        .text(IFLA_IFNAME, &host_name(network, at))
-        .number(IFLA_MTU, lan.mtu)
-        .attr(IFLA_ADDRESS, &host)
-        .number(IFLA_MASTER, lan.parent_index)
-        .nest(IFLA_LINKINFO, |batch| {
-            batch.attr(IFLA_INFO_KIND, b"veth").nest(IFLA_INFO_DATA, |batch| {
-                batch.nest(VETH_INFO_PEER, |batch| {
-                    batch
-                        .raw(&link::header(guest_index(network, at), 0))
-                        .text(IFLA_IFNAME, &network.lan_name(at))
-                        .number(IFLA_MTU, lan.mtu)
-                        .attr(IFLA_ADDRESS, &lan.ethernet)
-                        .number(IFLA_NET_NS_FD, netns.as_raw_fd().cast_unsigned());
-                });
-            });
-        });
+    let name = (host_name(network, at), network.lan_name(at));
+    let host = End { index: host_index(network, at), name: &name.0, ethernet: host };
+    let guest = End { index: guest_index(network, at), name: &name.1, ethernet: lan.ethernet };
+    veth::create(&mut batch, &host, &guest, lan.mtu, netns);
+    batch.number(IFLA_MASTER, lan.parent_index);
     socket.execute(&mut batch)
 }
 

@@ -6,6 +6,7 @@ use super::{elements, forwarding, table, veth};
 use crate::net::addresses::{host_interface, host_prefix};
 use crate::net::error::Error;
 use crate::net::shaping::receive_at_most;
+use crate::net::veth::replace;
 use crate::net::{dns, link, netlink};
 use crate::record::Network;
 
@@ -18,16 +19,9 @@ pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
     let resolver = dns::resolver()?;
     // Only these two need packets between the guest and the host's 127.0.0.0/8; see `ruleset`.
     let route_localnet = !network.publish.is_empty() || resolver.loopback.is_some();
-    let made = match veth::create(&socket, network, netns, route_localnet) {
-        // A guest that ended without being detached may have left an interface of the same name
-        // and index, which may just be disappearing by itself.
-        Err(refused) if refused.is_in_use() => {
-            link::remove(&socket, &network.host_if)?;
-            veth::create(&socket, network, netns, route_localnet)
-        }
-        made => made,
-    };
-    made.map_err(|refused| Error::attach(network, refused))
+    let create = || veth::create(&socket, network, netns, route_localnet);
+    replace(&socket, &network.host_if, create)
+        .map_err(|refused| Error::attach(network, refused))
         .and_then(|()| table::ensure(&socket, network.instance, &resolver))
         .and_then(|()| elements::begin_counts(network))
         .and_then(|()| elements::publish(&socket, network))

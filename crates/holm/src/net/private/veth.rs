@@ -1,28 +1,18 @@
 //! Creating and configuring a private guest's veth pair, on the host's side and inside.
 
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, BorrowedFd};
-
-use rustix::io::Errno;
+use std::os::fd::BorrowedFd;
 
 use crate::net::link;
-use crate::net::netlink::{Batch, CREATE, EXCL, Refused, Socket};
+use crate::net::netlink::{Batch, Refused, Socket};
 use crate::net::published::Published;
 use crate::net::request::Request;
 use crate::net::route::{add_address, add_neighbour, add_route};
 use crate::net::uapi::{
-    AF_INET, AF_INET6, IFF_UP, IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_GROUP, IFLA_IFALIAS, IFLA_IFNAME,
-    IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NET_NS_FD, IFLA_NUM_RX_QUEUES,
-    IFLA_NUM_TX_QUEUES, RTM_NEWLINK, RTM_SETLINK, VETH_INFO_PEER,
+    AF_INET, AF_INET6, IFF_UP, IFLA_AF_SPEC, IFLA_GROUP, IFLA_IFALIAS, RTM_SETLINK,
 };
+use crate::net::veth::{self, End};
 use crate::record::Network;
-
-impl Refused {
-    /// Whether the pair could not be created because its name or index is in use.
-    pub fn is_in_use(self) -> bool {
-        self.request == Request::CreatePair && matches!(self.errno, Errno::EXIST | Errno::BUSY)
-    }
-}
 
 /// Configures an interface: no link-local address from the kernel, because Holm sets one that is
 /// usable at once; and packets to and from 127.0.0.0/8, if `route_localnet`.
@@ -56,28 +46,10 @@ pub fn create(
 ) -> Result<(), Refused> {
     let mut batch = Batch::default();
     let index = network.host_index();
-    batch
-        .message(Request::CreatePair, RTM_NEWLINK, CREATE | EXCL, &link::header(index, 0))
-        .text(IFLA_IFNAME, &network.host_if)
-        .number(IFLA_MTU, network.mtu)
-        .attr(IFLA_ADDRESS, &network.host_mac())
-        .number(IFLA_GROUP, network.group())
-        .number(IFLA_NUM_TX_QUEUES, 1)
-        .number(IFLA_NUM_RX_QUEUES, 1)
-        .nest(IFLA_LINKINFO, |batch| {
-            batch.attr(IFLA_INFO_KIND, b"veth").nest(IFLA_INFO_DATA, |batch| {
-                batch.nest(VETH_INFO_PEER, |batch| {
-                    batch
-                        .raw(&link::header(network.guest_index(), 0))
-                        .text(IFLA_IFNAME, "eth0")
-                        .number(IFLA_MTU, network.mtu)
-                        .attr(IFLA_ADDRESS, &network.guest_mac())
-                        .number(IFLA_NUM_TX_QUEUES, 1)
-                        .number(IFLA_NUM_RX_QUEUES, 1)
-                        .number(IFLA_NET_NS_FD, netns.as_raw_fd().cast_unsigned());
-                });
-            });
-        });
+    let host = End { index, name: &network.host_if, ethernet: network.host_mac() };
+    let guest = End { index: network.guest_index(), name: "eth0", ethernet: network.guest_mac() };
+    veth::create(&mut batch, &host, &guest, network.mtu, netns);
+    batch.number(IFLA_GROUP, network.group());
     batch.message(Request::SetUpHostEnd, RTM_SETLINK, 0, &link::header(index, 0));
     if !network.publish.is_empty() {
         batch.text(IFLA_IFALIAS, &Published::of(network).alias());
