@@ -4,8 +4,13 @@
  *                               prints "ready"
  *   netload client HOST KIND N  prints the milliseconds that N of KIND took, and how many of them all
  *                               CPUs together were busy for (/proc/stat, of the whole machine)
+ *   netload client HOST KIND N together
+ *                               one of several: prints "ready", begins when it reads a byte, and ends
+ *                               at the end of its input
+ *   netload requests N WORKERS ADDRESS:PORT...
+ *                               so many workers get N pages by HTTP, from one address after the other
  *
- * The server is on CPU 0, the client on the last one.
+ * The server is on CPU 0, the client on the last one; the workers are on CPU 0.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -15,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -130,12 +136,24 @@ static void transfer(int fd, size_t size, size_t count)
 	}
 }
 
-static void client(const char *host, const char *kind, size_t count)
+/* Until those that are started together may begin. */
+static void wait_for_all(void)
+{
+	char byte;
+	puts("ready");
+	fflush(stdout);
+	if (read(0, &byte, 1) != 1)
+		fail("standard input");
+}
+
+static void client(const char *host, const char *kind, size_t count, int together)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };
 	if (inet_pton(AF_INET, host, &to.sin_addr) != 1)
 		fail(host);
 	pin(sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	if (together)
+		wait_for_all();
 	double begin = now(), busy_before = busy();
 	if (!strcmp(kind, "stream")) {
 		to.sin_port = htons(SINK);
@@ -174,6 +192,59 @@ static void client(const char *host, const char *kind, size_t count)
 				fail("sendto");
 	}
 	printf("%.3f %.0f\n", now() - begin, busy() - busy_before);
+	fflush(stdout);
+	/* What its end costs is not measured. */
+	while (together && read(0, buffer, 1) > 0)
+		;
+}
+
+/* Gets a page, to the end of the connection. */
+static void get_page(const struct sockaddr_in *from)
+{
+	static const char request[] = "GET / HTTP/1.0\r\n\r\n";
+	int fd = connected(SOCK_STREAM, from);
+	size_t got = 0;
+	ssize_t more;
+	if (write(fd, request, sizeof(request) - 1) != sizeof(request) - 1)
+		fail("request");
+	while ((more = read(fd, buffer + got, sizeof(buffer) - got)) > 0)
+		got += more;
+	if (more < 0 || got < 12 || memcmp(buffer + 8, " 200", 4)) {
+		fprintf(stderr, "no page, but %zu bytes\n", got);
+		exit(1);
+	}
+	close(fd);
+}
+
+static void requests(size_t count, size_t workers, char **servers, size_t number)
+{
+	struct sockaddr_in *all = calloc(number, sizeof(*all));
+	for (size_t i = 0; i < number; i++) {
+		char *port = strchr(servers[i], ':');
+		if (!port)
+			fail(servers[i]);
+		*port = 0;
+		all[i] = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(atoi(port + 1)) };
+		if (inet_pton(AF_INET, servers[i], &all[i].sin_addr) != 1)
+			fail(servers[i]);
+	}
+	pin(0);
+	/* Whether all went well, as their exit status tells. */
+	signal(SIGCHLD, SIG_DFL);
+	double begin = now(), busy_before = busy();
+	for (size_t worker = 0; worker < workers; worker++) {
+		if (fork())
+			continue;
+		for (size_t i = worker; i < count; i += workers)
+			get_page(&all[i % number]);
+		exit(0);
+	}
+	for (size_t worker = 0; worker < workers; worker++) {
+		int status;
+		if (wait(&status) < 0 || status)
+			exit(1);
+	}
+	printf("%.3f %.0f\n", now() - begin, busy() - busy_before);
 }
 
 int main(int argc, char **argv)
@@ -182,10 +253,15 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	if (argc == 2 && !strcmp(argv[1], "serve"))
 		serve();
-	if (argc != 5) {
-		fputs("usage: netload serve | client HOST KIND COUNT\n", stderr);
+	if (argc > 4 && !strcmp(argv[1], "requests")) {
+		requests(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10), argv + 4, argc - 4);
+		return 0;
+	}
+	if (argc < 5 || strcmp(argv[1], "client")) {
+		fputs("usage: netload serve | client HOST KIND COUNT [together] |\n"
+		      "       requests COUNT WORKERS ADDRESS:PORT...\n", stderr);
 		return 2;
 	}
-	client(argv[2], argv[3], strtoul(argv[4], NULL, 10));
+	client(argv[2], argv[3], strtoul(argv[4], NULL, 10), argc > 5);
 	return 0;
 }

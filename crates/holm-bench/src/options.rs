@@ -18,7 +18,7 @@ usage: holm-bench [-n ROUNDS] [--guests N] [--memory MIB] [--holm FILE] [--impor
   --out      the report (docs/benchmarks/start.md)
 Sections: start trace exec boot memory slab many disk, which are measured when none is named;
 fleet fleet-parallel growth, which fill the machine, and fleet-disk roots processes copy-up import
-unify-cost network rates; none of these when none is named, and with a report of their own (--out).
+unify-cost network hooks modes datagrams apache rates; none of these when none is named, and with a report of their own (--out).
 Wants root, and a machine on which nothing else runs.";
 
 pub struct Options {

@@ -89,6 +89,27 @@ const HOOKS: Section = Section {
     run: network::hooks::run,
 };
 
+const DATAGRAMS: Section = Section {
+    report: &NETWORK,
+    name: "datagrams",
+    title: "Datagrams of many guests",
+    run: network::datagrams::run,
+};
+
+const APACHE: Section = Section {
+    report: &NETWORK,
+    name: "apache",
+    title: "Apache in many guests",
+    run: network::apache::run,
+};
+
+const MODES: Section = Section {
+    report: &NETWORK,
+    name: "modes",
+    title: "What a start costs in each mode",
+    run: network::modes::run,
+};
+
 const RATES: Section = Section {
     report: &RATE,
     name: "rates",
@@ -96,7 +117,7 @@ const RATES: Section = Section {
     run: network::rates::run,
 };
 
-pub static ALL: [Section; 20] = [
+pub static ALL: [Section; 23] = [
     start("start", "Start of a minimal guest", start::run),
     start("trace", "Where the time goes", trace::run),
     start("exec", "A command in a running guest", exec::run),
@@ -115,6 +136,9 @@ pub static ALL: [Section; 20] = [
     unification("unify-cost", "What a unification costs", unify_cost::run),
     NETWORKS,
     HOOKS,
+    MODES,
+    DATAGRAMS,
+    APACHE,
     RATES,
     unification("growth", "Memory and disk by the number of guests", growth::run),
 ];

@@ -1,6 +1,10 @@
 //! What each kind of network costs, between two network namespaces with a veth pair as the wire.
 
+pub mod apache;
+pub mod datagrams;
+mod guests;
 pub mod hooks;
+pub mod modes;
 pub mod rates;
 mod wire;
 
@@ -62,9 +66,14 @@ struct Network<'a> {
     directory: String,
 }
 
+/// A command line of the holm that is measured.
+fn holm_argv(stage: &Stage, args: &[&str]) -> Vec<String> {
+    stage.holms[0].argv(args)
+}
+
 /// Runs a command of holm on the host of a wire.
 fn holm(stage: &Stage, wire: &Wire, args: &[&str]) -> Result<String, String> {
-    Case::new("holm", wire.host.argv(&stage.holms[0].argv(args))).output()
+    Case::new("holm", wire.host.argv(&holm_argv(stage, args))).output()
 }
 
 /// The instance number of the Holm root.
@@ -127,7 +136,7 @@ impl Network<'_> {
             }
             Place::Guest(name) => {
                 let head = ["exec", name, "--", "/bench/netload"];
-                self.stage.holms[0].argv(&[&head[..], &client].concat())
+                holm_argv(self.stage, &[&head[..], &client].concat())
             }
             Place::Lxc => return self.in_lxc(&client),
         };
