@@ -5,9 +5,11 @@ use super::wire::Wire;
 use crate::stage::Stage;
 
 /// The kinds of places that are compared; the first is the host itself.
-pub const KINDS: [&str; 4] = ["host", "host, again", "native", "private"];
+pub const KINDS: [&str; 5] = ["host", "host, again", "native", "private", "host-net"];
 pub const NATIVE: usize = 2;
 pub const PRIVATE: usize = 3;
+/// A guest with the host's network: what a guest costs without a network of its own.
+pub const HOST_NET: usize = 4;
 
 /// The address that number `number` of a kind has on the host.
 pub fn address(kind: usize, number: usize) -> String {
@@ -19,9 +21,11 @@ pub struct Guests<'a> {
     stage: &'a Stage,
     wire: &'a Wire,
     base: &'a str,
-    /// Settings of all, and what they run.
+    /// Which there are of them.
+    kinds: &'a [usize],
+    /// Settings of all, and what one runs.
     settings: &'a [&'a str],
-    command: &'a [&'a str],
+    command: &'a dyn Fn(usize, usize) -> Vec<String>,
     names: Vec<String>,
     count: usize,
 }
@@ -31,10 +35,11 @@ impl<'a> Guests<'a> {
         stage: &'a Stage,
         wire: &'a Wire,
         base: &'a str,
+        kinds: &'a [usize],
         settings: &'a [&'a str],
-        command: &'a [&'a str],
+        command: &'a dyn Fn(usize, usize) -> Vec<String>,
     ) -> Self {
-        Self { stage, wire, base, settings, command, names: Vec::new(), count: 0 }
+        Self { stage, wire, base, kinds, settings, command, names: Vec::new(), count: 0 }
     }
 
     pub fn name(kind: usize, number: usize) -> String {
@@ -44,24 +49,26 @@ impl<'a> Guests<'a> {
     /// Starts more, until so many of each kind run.
     pub fn start_up_to(&mut self, count: usize) -> Result<(), String> {
         for number in self.count..count {
-            let native =
-                ["net.mode=native".to_owned(), format!("net.address={}", address(NATIVE, number))];
-            // A private guest's server is asked by an address of the host's that leads to it.
-            let private = format!("net.publish={}:80:80", address(PRIVATE, number));
-            self.start(NATIVE, number, &[&native[0], &native[1]])?;
-            self.start(PRIVATE, number, &[&private])?;
+            self.kinds.iter().try_for_each(|&kind| self.start(kind, number))?;
         }
         self.count = self.count.max(count);
         Ok(())
     }
 
-    fn start(&mut self, kind: usize, number: usize, network: &[&str]) -> Result<(), String> {
-        let name = Self::name(kind, number);
+    fn start(&mut self, kind: usize, number: usize) -> Result<(), String> {
+        let (name, address) = (Self::name(kind, number), address(kind, number));
+        let network = match kind {
+            NATIVE => vec!["net.mode=native".to_owned(), format!("net.address={address}")],
+            // Its server is asked by an address of the host's that leads to it.
+            PRIVATE => vec![format!("net.publish={address}:80:80")],
+            _ => vec!["net.mode=host".to_owned()],
+        };
+        let command = (self.command)(kind, number);
         let mut create = vec!["create", &name, "--base", self.base];
         create.extend(self.settings);
         create.extend(network.iter().flat_map(|setting| ["--set", setting]));
         create.push("--");
-        create.extend(self.command);
+        create.extend(command.iter().map(String::as_str));
         holm(self.stage, self.wire, &create)?;
         self.names.push(name.clone());
         holm(self.stage, self.wire, &["start", &name]).map(drop)

@@ -38,14 +38,16 @@ enum Place {
     Host,
     Guest(&'static str),
     Lxc,
+    Nspawn,
 }
 
-const PLACES: [(&str, Place); 5] = [
+const PLACES: [(&str, Place); 6] = [
     (HOST, Place::Host),
     ("host, again", Place::Host),
     ("native", Place::Guest("bench-native")),
     ("private", Place::Guest("bench-private")),
     ("LXC, veth and bridge", Place::Lxc),
+    ("systemd-nspawn, veth and bridge", Place::Nspawn),
 ];
 
 /// Gives a command a /sys of its network namespace, in which LXC looks for the bridge, with the
@@ -139,6 +141,7 @@ impl Network<'_> {
                 holm_argv(self.stage, &[&head[..], &client].concat())
             }
             Place::Lxc => return self.in_lxc(&client),
+            Place::Nspawn => self.nspawn_argv(&client),
         };
         figures(&Case::new(kind, self.wire.host.argv(&argv)).output()?)
     }
@@ -157,6 +160,18 @@ impl Network<'_> {
         fs::create_dir_all(&groups).map_err(|e| format!("{groups}: {e}"))?;
         let case = peers::lxc(self.stage, name, &self.wire.host.argv(&command))?;
         figures(&case.with_env("GROUPS_AT", groups).output()?)
+    }
+
+    /// Its interface is not configured by nspawn, but by what runs in it.
+    fn nspawn_argv(&self, args: &[&str]) -> Vec<String> {
+        let bind = format!("--bind-ro={}:/bench", self.directory);
+        let script = format!(
+            "busybox ip addr add {BRIDGED}/24 dev host0; busybox ip link set host0 up; \
+             busybox ip route add default via {BRIDGE}; exec /bench/netload \"$@\""
+        );
+        let head = ["-M", "bench-network", "--network-bridge=br0", &bind];
+        let command = [&head[..], &["/bin/sh", "-ec", &script, "netload"], args].concat();
+        peers::nspawn(self.stage, "minimal-shifted", &command)
     }
 
     fn measure(&self, n: usize) -> Result<String, String> {
@@ -206,6 +221,6 @@ fn figures(output: &str) -> Result<(f64, f64), String> {
 const INTRODUCTION: &str = "\
 A client in each place and a server on the other machine, which are two network namespaces with a
 veth pair between them; client and server have one CPU each. `native` and `private` are guests of
-Holm; LXC has a bridge and masquerading, as its lxc-net sets up. The client takes the time; CPU time
+Holm; LXC and systemd-nspawn have a bridge and masquerading, as lxc-net sets up. The client takes the time; CPU time
 is that of the whole machine, the server's and what runs besides included. `host, again` is the same
 as `host`: how far two equal rows are apart.\n";
