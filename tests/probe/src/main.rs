@@ -22,6 +22,7 @@ mod netlink;
 mod offsets;
 mod project;
 mod report;
+mod sendmmsg;
 mod sockets;
 mod tree;
 mod use_up;
@@ -69,6 +70,8 @@ usage: holm-probe WHAT [ARG...]
                       with the address OWN nothing can be done with OTHER, nor sent to OUTSIDE as OTHER
   sockets OWN SECOND OTHER
                       kinds and options of sockets, with the addresses OWN and SECOND, beside a guest with OTHER
+  sendmmsg OWN LOOPBACK OTHER [HOST:PORT]
+                      datagrams of one call go each to its own destination; HOST:PORT is refused
   hidden              nothing lists the sockets of the network namespace
   take-ports OWN      as many ports as it gets sockets, of those that the kernel chooses from, at OWN
   fuse                serve an empty directory on standard input, a /dev/fuse that is mounted";
@@ -111,6 +114,9 @@ fn main() -> ExitCode {
         ["flood-ports", to, count] => native::flood_ports(to, number(count)),
         ["confined", own, outside, others @ ..] => {
             native::confined(&mut report, own, outside, others);
+        }
+        ["sendmmsg", own, loopback, other, hosts @ ..] => {
+            sendmmsg::check(&mut report, [own, loopback, other], hosts.first().copied());
         }
         ["take-ports", own] => sockets::take_ports(&mut report, own),
         ["hidden"] => sockets::hidden(&mut report),

@@ -181,14 +181,37 @@ impl Map {
 
     /// Whether it has no keys.
     pub fn is_empty(&self) -> io::Result<bool> {
-        let mut first = vec![0u8; self.key];
-        let mut attr = self.element(&[], first.as_mut_ptr() as u64);
-        // Without a key the first one is asked for.
-        attr.key = 0;
-        // SAFETY: the kernel writes a key, and `first` is as large as one and outlives the call.
+        Ok(self.key_after(None)?.is_none())
+    }
+
+    /// Its keys; of one that is changed meanwhile, some may be missing or be there twice.
+    pub fn keys(&self) -> io::Result<Vec<Vec<u8>>> {
+        // After a key that is gone the kernel begins again.
+        const MOST: usize = 1 << 16;
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        while keys.len() < MOST
+            && let Some(next) = self.key_after(keys.last().map(Vec::as_slice))?
+        {
+            keys.push(next);
+        }
+        Ok(keys)
+    }
+
+    /// The key after another, or the first.
+    fn key_after(&self, key: Option<&[u8]>) -> io::Result<Option<Vec<u8>>> {
+        if key.is_some_and(|key| key.len() != self.key) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut next = vec![0u8; self.key];
+        let mut attr = self.element(key.unwrap_or_default(), next.as_mut_ptr() as u64);
+        if key.is_none() {
+            attr.key = 0;
+        }
+        // SAFETY: the kernel reads a key, whose size was just checked, or none, and writes one, and
+        // `next` is as large as that and outlives the call.
         match unsafe { bpf(MAP_GET_NEXT_KEY, &mut attr) } {
-            Ok(_) => Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+            Ok(_) => Ok(Some(next)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }

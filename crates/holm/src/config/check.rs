@@ -97,6 +97,7 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
     }
     check_access(net)?;
     check_lan(net)?;
+    check_names(config)?;
     if net.mode != NetMode::Native {
         let given =
             [("net.interface", net.interface.is_some()), ("net.hide-sockets", net.hide_sockets)];
@@ -104,6 +105,11 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
             let message = format!("{key} is for native guests: set net.mode = \"native\"");
             return Err(conflict(*key, message));
         }
+    }
+    if !net.peers && matches!(net.mode, NetMode::Native | NetMode::Host) {
+        let message = "net.peers = false is for guests that have their own network stack; one at \
+                       addresses of the host's is reached there by others";
+        return Err(conflict("net.peers", message));
     }
     let (mode, why) = match net.mode {
         NetMode::Private => return check_addresses(config),
@@ -150,6 +156,29 @@ fn check_access(net: &Net) -> Result<(), Conflict> {
         return Err(conflict("net.allow", message));
     }
     Ok(())
+}
+
+/// What `net.names` mounts.
+const HOSTS: &str = "/etc/hosts";
+
+fn check_names(config: &Config) -> Result<(), Conflict> {
+    let net = &config.net;
+    let has_addresses = match net.mode {
+        NetMode::Private => true,
+        NetMode::Native => !net.address.is_empty(),
+        NetMode::None => net.lan.iter().any(|lan| !lan.addresses.is_empty()),
+        NetMode::Host => false,
+    };
+    let why = if !has_addresses {
+        "the guest has no address that Holm knows"
+    } else if !net.peers {
+        "net.peers = false keeps it from the others"
+    } else if config.mounts.iter().any(|mount| mount.target.starts_with(HOSTS)) {
+        "mounts has an /etc/hosts, too"
+    } else {
+        return Ok(());
+    };
+    if net.names { Err(conflict("net.names", format!("net.names: {why}"))) } else { Ok(()) }
 }
 
 /// The most interfaces that a guest has in networks of the host's.

@@ -221,6 +221,8 @@ pub struct Net {
     pub lan: Vec<Lan>,
     /// Its routers there, one of each family at most.
     pub gateway: Vec<IpAddr>,
+    /// It and the others that have this set resolve one another's names.
+    pub names: bool,
     /// Name servers; empty means the host's.
     pub dns: Vec<IpAddr>,
     /// Bits in a second that it can always send through the uplink.
@@ -241,6 +243,7 @@ impl Default for Net {
             publish: Vec::new(),
             ports: None,
             peers: true,
+            names: false,
             host_access: false,
             deny: Vec::new(),
             allow: Vec::new(),

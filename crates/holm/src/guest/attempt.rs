@@ -106,7 +106,7 @@ impl<'a> Attempt<'a> {
             base: decision.ids.base,
             shm: config.memory.shm,
             devices: &config.devices,
-            binds: &config.mounts,
+            binds: &decision.binds(),
             volumes: &volume::mounts(guest.pool(), &config.volumes)?,
             init_program: init_file.as_deref(),
             writable: decision.layer.is_writable(),

@@ -12,7 +12,7 @@ use rustix::process::umask;
 use super::error::{Error, Result};
 use super::handle::Guest;
 use super::machine_id::machine_id;
-use crate::config::{Arch, Config, Init as InitKind, Restart, Rlimit};
+use crate::config::{Arch, BindMount, Config, Init as InitKind, Restart, Rlimit};
 use crate::disk::{self, Layer};
 use crate::host;
 use crate::launch::{self, Init, Stdio};
@@ -68,6 +68,7 @@ pub fn decide(
     let layer_is_persistent = layer.is_persistent();
     let mut network = net::plan(pool.instance(), ids.context, &config.net)?;
     network.lan = net::plan_lan(&config.net, &machine_id)?;
+    network.name = config.net.names.then(|| guest.name().to_string());
     step::done("net-plan");
     Ok(Decision {
         guest,
@@ -113,6 +114,16 @@ impl Decision<'_> {
             upper: self.layer.upper(),
             xino: self.config.arch != Arch::I686,
         }
+    }
+
+    /// Host directories and files to bind.
+    pub fn binds(&self) -> Vec<BindMount> {
+        let names = self.network.name.as_ref().map(|_| BindMount {
+            source: net::hosts_file(self.network.instance),
+            target: PathBuf::from("/etc/hosts"),
+            read_only: true,
+        });
+        self.config.mounts.iter().cloned().chain(names).collect()
     }
 
     /// Makes the guest's root if that is a copy of the base and is not there yet.

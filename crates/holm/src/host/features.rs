@@ -273,6 +273,12 @@ pub const FEATURES: &[Feature] = &[
         network::nftables,
     ),
     Feature::extra(
+        "packet-log",
+        "guests with net.flows do not start: nobody could record their connections",
+        "modprobe nfnetlink_log; boot a kernel with CONFIG_NETFILTER_NETLINK_LOG and CONFIG_NFT_LOG",
+        network::packet_log,
+    ),
+    Feature::extra(
         "other-filters",
         "guests reach nothing beyond the host, or are not reached",
         "let guests' interfaces (h*) through, as said above",

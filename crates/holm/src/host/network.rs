@@ -40,6 +40,18 @@ pub(super) fn nftables(_: &Machine) -> Answer {
     }
 }
 
+/// Listens to a group of the kernel's packet log, in a network namespace that ends with the probe.
+pub(super) fn packet_log(_: &Machine) -> Answer {
+    const CONFIG: u16 = (4 << 8) | 1; // NFNL_SUBSYS_ULOG, NFULNL_MSG_CONFIG
+    const BIND: [u8; 1] = [1]; // NFULNL_CFG_CMD_BIND
+    Answer::from(run_in_child(flags::NEWNET, None, || {
+        let mut body = vec![0; 4]; // struct nfgenmsg: group 0
+        body.extend(attribute(1, &BIND)); // NFULA_CFG_CMD
+        request(Some(NETFILTER), &message(CONFIG, 0, &body))?;
+        Ok("the kernel tells the connections that guests open".to_owned())
+    }))
+}
+
 /// Looks for forward chains of others (Docker, ufw) that drop what they do not know.
 pub(super) fn other_filters(_: &Machine) -> Answer {
     match net::blockers().first() {

@@ -11,6 +11,7 @@ use super::error::Error;
 use super::host::Host;
 use super::lan;
 use super::mode::{Files, Mode};
+use super::names;
 use super::native::{self, Native};
 use super::netlink::Socket;
 use super::none::NoNetwork;
@@ -90,9 +91,9 @@ pub fn has_veth(network: &Network) -> bool {
     implementation(network).has_veth()
 }
 
-/// Gives a guest the rate at which it sends, its access rules, and a native one its addresses,
-/// before any process of it runs. `pool` opens the cgroup of
-/// the Holm root, `cgroup` is the guest's below it, `root` the uid of guest root on the host.
+/// Gives a guest the rate at which it sends, its access rules, its name, and a native one its
+/// addresses, before any process of it runs. `pool` opens the cgroup of the Holm root, `cgroup` is
+/// the guest's below it, `root` the uid of guest root on the host.
 pub fn admit<E: From<Error>>(
     network: &Network,
     pool: impl FnOnce() -> Result<OwnedFd, E>,
@@ -106,16 +107,19 @@ pub fn admit<E: From<Error>>(
         let pool = pool()?;
         if is_native {
             native::admit(network, pool.as_fd(), cgroup, root)?;
+            let instance = network.instance;
+            private::to_native::add(instance, native::id(cgroup)?, || native::ids(instance))?;
         }
         if !network.access.is_empty() || has_veth(network) || native::is_tracking()? {
             native::bound(network.instance, pool.as_fd())?;
             step::done("native-bound");
         }
     }
-    // The addresses are the guest's by now, and no rules of another guest.
+    // The addresses are the guest's by now, and no rules or name of another guest.
     if !network.access.is_empty() {
         access::set(network)?;
     }
+    names::add(network)?;
     Ok(())
 }
 
@@ -212,12 +216,16 @@ pub fn bound_connections<E: From<Error>>(
 /// is nothing to take back.
 pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
     shaping::remove(network)?;
+    names::remove(network)?;
     // Before another guest can have the addresses.
     if !network.access.is_empty() {
         access::remove(network.instance, network.context)?;
     }
     match network.mode {
-        NetMode::Native => native::dismiss(network, cgroup),
+        NetMode::Native => {
+            private::to_native::forget(network.instance, native::id(cgroup)?)?;
+            native::dismiss(network, cgroup)
+        }
         _ => Ok(()),
     }
 }
@@ -227,9 +235,28 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
 /// Called while the guest's init waits. Undoes itself if it fails.
 pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
     implementation(network).attach(network, netns)?;
-    lan::attach(network, netns).inspect_err(|_| {
+    let reached = if has_veth(network) { reach_native(network.instance) } else { Ok(()) };
+    reached.and_then(|()| lan::attach(network, netns)).inspect_err(|_| {
         let _ = implementation(network).detach(network);
     })
+}
+
+/// Lets private guests of an instance reach its native ones, if any run.
+fn reach_native(instance: u8) -> Result<(), Error> {
+    if !native::are_loaded(instance)? {
+        return Ok(());
+    }
+    private::to_native::reach(instance, || native::ids(instance))
+}
+
+/// Loads the ruleset of an instance, with the published ports of its guests, if it is missing.
+/// Returns whether it was.
+pub fn restore_ruleset(instance: u8) -> Result<bool, Error> {
+    let was_missing = private::restore_ruleset(instance)?;
+    if was_missing {
+        reach_native(instance)?;
+    }
+    Ok(was_missing)
 }
 
 /// Makes the guest's side of its network.
@@ -270,6 +297,7 @@ pub fn destroy_instance(instance: u8) -> Result<(), Error> {
     native::destroy(instance)?;
     shaping::destroy(instance)?;
     access::destroy(instance)?;
+    names::destroy(instance)?;
     lan::destroy(instance)?;
     private::destroy(instance)
 }

@@ -11,6 +11,7 @@ use super::uapi::{
     IFF_UP, IFLA_EXT_MASK, IFLA_IFALIAS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MASTER,
     IFLA_MTU, IFLA_STATS64, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK,
 };
+use crate::record::FIRST_HOST_INDEX;
 
 /// An interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,6 +171,23 @@ pub fn all(socket: &Socket) -> Result<Vec<Link>, Refused> {
     let mut links = Vec::new();
     socket.query(&batch, |kind, payload| links.extend(Link::parse(kind, payload)))?;
     Ok(links)
+}
+
+/// The interfaces by which packets come from elsewhere: those that are neither ports of a bridge or
+/// bond, whose packets come by that one, nor the host's ends of guests' veth pairs.
+pub fn from_elsewhere(socket: &Socket) -> Result<Vec<u32>, Refused> {
+    let mut batch = Batch::default();
+    batch
+        .message(Request::ListLinks, RTM_GETLINK, DUMP, &header(0, 0))
+        .number(IFLA_EXT_MASK, SKIP_STATISTICS);
+    let mut indexes = Vec::new();
+    socket.query(&batch, |_, payload| {
+        let Some((header, attributes)) = payload.split_at_checked(16) else { return };
+        let is_port = find(attributes, IFLA_MASTER).and_then(number).is_some_and(|it| it != 0);
+        let index = number(&header[4..8]).filter(|&index| index < FIRST_HOST_INDEX);
+        indexes.extend(index.filter(|_| !is_port));
+    })?;
+    Ok(indexes)
 }
 
 /// The MTU of an interface in bytes.

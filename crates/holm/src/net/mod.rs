@@ -16,6 +16,7 @@ mod link;
 mod lock;
 mod loopback;
 mod mode;
+mod names;
 mod native;
 mod netlink;
 mod nft;
@@ -38,13 +39,14 @@ pub use by_mode::{
     admit, attach, bound_connections, change, check_address, check_addresses, clean_up,
     configure_inside, destroy_instance, detach, detach_unrecorded, dismiss, files, flows,
     has_host_side, has_own_namespace, has_veth, is_attached, plan, readdressed, reshaped,
-    responder, traffic, with_access,
+    responder, restore_ruleset, traffic, with_access,
 };
 pub use error::Error;
 pub use lan::{plan as plan_lan, traffic as lan_traffic};
 pub use loopback::loopback_up;
 pub use mode::Files;
-pub use private::{Blocker, attached_contexts, blockers, has_ruleset, restore_ruleset};
+pub use names::file as hosts_file;
+pub use private::{Blocker, attached_contexts, blockers, has_ruleset};
 pub use request::Request;
 pub use sysctl::set_ping_group_range;
 pub use traffic::{LanTraffic, Reason, Traffic, Volume};

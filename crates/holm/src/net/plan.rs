@@ -39,6 +39,7 @@ pub fn plan_addresses(instance: u8, context: u32, net: &Net) -> Result<Network, 
         flows: net.flows,
         lan: Vec::new(),
         gateway: net.gateway.clone(),
+        name: None,
     };
     if net.mode == NetMode::Native {
         // They are the host's: `native` looks whether it has them.

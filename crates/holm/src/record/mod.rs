@@ -18,7 +18,7 @@ pub(crate) use clock::{now, since_boot};
 pub(crate) use ids::NESTED_RANGES;
 pub use ids::{Ids, RANGE};
 pub use last::{LONGEST_WAIT, LastRun, PendingRestart};
-pub(crate) use network::host_index;
+pub(crate) use network::{FIRST_HOST_INDEX, host_index};
 pub use network::{Lan, Network, Shaping};
 pub use ports::shown as shown_ports;
 pub use run::RunRecord;

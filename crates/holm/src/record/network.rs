@@ -66,6 +66,9 @@ pub struct Network {
     /// Its routers there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gateway: Vec<IpAddr>,
+    /// Its name, if it and the others that have one resolve each other's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 /// An interface of a guest in a network of the host's.
@@ -120,11 +123,15 @@ enum Mode {
     Native,
 }
 
+/// Interface indexes from here on are those of private guests' veth pairs: far above what kernels
+/// count up to.
+pub(crate) const FIRST_HOST_INDEX: u32 = 10_000_000;
+
 /// Interface index of the host's end of a guest's veth pair. Fixed, so that one exchange with the
-/// kernel makes the pair and its addresses and routes; and far above the indexes that kernels count
-/// up to, because CRIU restores a guest's interface with its index.
+/// kernel makes the pair and its addresses and routes, and because CRIU restores a guest's
+/// interface with its index.
 pub(crate) fn host_index(instance: u8, context: u32) -> u32 {
-    10_000_000 + u32::from(instance) * 100_000 + context
+    FIRST_HOST_INDEX + u32::from(instance) * 100_000 + context
 }
 
 impl Network {

@@ -4,6 +4,7 @@ mod access;
 mod flows;
 mod lan;
 mod managers;
+mod names;
 mod native;
 mod ports;
 mod reach;
@@ -25,7 +26,9 @@ pub fn tests() -> Vec<Test> {
         lan::TESTS,
         lan::frames::TESTS,
         reach::TESTS,
+        names::TESTS,
         native::TESTS,
+        native::arrival::TESTS,
         native::changes::TESTS,
         ports::TESTS,
         rules::TESTS,

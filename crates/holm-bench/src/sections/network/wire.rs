@@ -83,14 +83,19 @@ impl Wire {
         Ok(Self { host, outside, server: None })
     }
 
-    /// Gives the host so many addresses for each of five kinds of servers (`guests::address`), which
-    /// the other machine has a route to.
+    /// Gives the host so many addresses for each of five kinds of servers (`guests::address`), to
+    /// which the other machine has a route.
     pub fn add_addresses(&self, count: usize) -> Result<(), String> {
         self.outside.sh(&format!("ip route add 198.18.0.0/21 via {HOST}"))?;
         self.host.sh(&format!(
             "for kind in 1 2 3 4 5; do for number in $(seq {count}); do
              echo \"addr add 198.18.$kind.$number/32 dev up0\"; done; done | ip -batch -"
         ))
+    }
+
+    /// Has the host's connection tracking forget connections a second after they are closed.
+    pub fn forget_connections_at_once(&self) -> Result<(), String> {
+        self.host.sh("sysctl -qw net.netfilter.nf_conntrack_tcp_timeout_time_wait=1")
     }
 
     /// Shapes both directions to so many Mbit/s.

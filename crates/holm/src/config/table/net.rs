@@ -6,7 +6,7 @@ use super::super::key::Effect::{Live, NextStart};
 use super::super::key::{Key, Kind};
 use super::super::{units, values};
 
-pub const KEYS: [Key; 17] = [
+pub const KEYS: [Key; 18] = [
     Key {
         name: "net.mode",
         kind: Kind::Choice(&["private", "native", "none", "host"]),
@@ -131,6 +131,16 @@ pub const KEYS: [Key; 17] = [
                of an address there",
         set: |c, i| each(i, values::address).map(|v| c.net.gateway = v),
         show: |c, _| c.net.gateway.iter().map(ToString::to_string).collect(),
+    },
+    Key {
+        name: "net.names",
+        kind: Kind::Bool,
+        default: "false",
+        effect: NextStart,
+        help: "its name, as NAME.holm and NAME, resolves in the other guests that have this set, and \
+               theirs in it, while they run: /etc/hosts is Holm's then",
+        set: |c, i| flag(i).map(|v| c.net.names = v),
+        show: |c, _| vec![c.net.names.to_string()],
     },
     Key {
         name: "net.dns",

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use holm_bpf::{BUILD, BUILD_PREFIX, Map, PROGRAMS, Program};
 use holm_sys::bpf::{self, Hook, Target};
 
+use rustix::io::Errno;
+
 use super::kinds::{STEER, hook, map_kind};
 use crate::net::error::Error;
 
@@ -44,12 +46,14 @@ impl Directory<'_> {
                 self.attach(&loaded, program)?;
             } else if program.name == STEER {
                 for link in self.named(|name| name.strip_prefix(STEER)?.strip_prefix('-'))? {
-                    replace(&link, &loaded)?;
+                    if !replace(&link, &loaded)? {
+                        fs::remove_file(&link).map_err(fail("remove", &link))?;
+                    }
                 }
                 fs::remove_file(&name).map_err(fail("remove", &name))?;
                 self.attach(&loaded, program)?;
-            } else {
-                replace(&name, &loaded)?;
+            } else if !replace(&name, &loaded)? {
+                return Err(fail("replace the program of", &name)(Errno::NOLINK.into()));
             }
         }
         for other in self.named(|name| name.strip_prefix(BUILD_PREFIX))? {
@@ -130,10 +134,36 @@ fn load(program: &Program, maps: &[(Map, bpf::Map)]) -> Result<OwnedFd, Error> {
         .map_err(fail("load the program", Path::new(program.name)))
 }
 
-fn replace(link: &Path, program: &OwnedFd) -> Result<(), Error> {
-    bpf::open_pinned(link)
-        .and_then(|link| bpf::replace(link.as_fd(), program.as_fd()))
-        .map_err(fail("replace the program of", link))
+/// Has datagrams that arrive at an interface steered to sockets bound to "any". Does nothing if
+/// they are already, or if the interface is gone.
+pub fn steer(directory: &Path, interface: u32) -> Result<(), Error> {
+    let link = directory.join(format!("{STEER}-{interface}"));
+    if is_there(&link)? {
+        return Ok(());
+    }
+    let program = directory.join(STEER);
+    let attached = bpf::open_pinned(&program)
+        .and_then(|it| bpf::link(it.as_fd(), Hook::TcxIngress, Target::Interface(interface)));
+    match attached {
+        Err(error) if is(&error, Errno::NODEV) => Ok(()),
+        attached => attached
+            .and_then(|attached| bpf::pin(attached.as_fd(), &link))
+            .map_err(fail("attach to an interface", &link)),
+    }
+}
+
+/// Replaces the program of a link; `false` if what it was attached to is gone.
+fn replace(link: &Path, program: &OwnedFd) -> Result<bool, Error> {
+    let replaced =
+        bpf::open_pinned(link).and_then(|link| bpf::replace(link.as_fd(), program.as_fd()));
+    match replaced {
+        Err(error) if is(&error, Errno::NOLINK) => Ok(false),
+        replaced => replaced.map(|()| true).map_err(fail("replace the program of", link)),
+    }
+}
+
+fn is(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno.raw_os_error())
 }
 
 fn is_there(path: &Path) -> Result<bool, Error> {

@@ -27,7 +27,7 @@ fn fail(what: &'static str) -> impl FnOnce(io::Error) -> Error {
 }
 
 /// The id of a cgroup: kernfs gives its directory the same inode number.
-fn id(cgroup: BorrowedFd<'_>) -> Result<Id, Error> {
+pub fn id(cgroup: BorrowedFd<'_>) -> Result<Id, Error> {
     let found = fstat(cgroup).map_err(|errno| fail("find the cgroup of")(errno.into()))?;
     Ok(found.st_ino.to_ne_bytes())
 }
@@ -54,6 +54,12 @@ pub fn admit(
     begin_counts(instance, loopback::network(instance, context).octets())?;
     receive_at_most(network)?;
     give(network, id, root)
+}
+
+/// The cgroups of all native guests of an instance that run.
+pub fn ids(instance: u8) -> Result<Vec<Id>, Error> {
+    let keys = programs::map(instance, Map::Guests)?.keys().map_err(fail("ask for"))?;
+    Ok(keys.into_iter().filter_map(|key| key.try_into().ok()).collect())
 }
 
 /// What the first guest counts its sockets with, and each its own, and its traffic.

@@ -36,7 +36,7 @@ mod tracked;
 
 use std::net::IpAddr;
 
-pub use entry::{admit, change, destroy, dismiss, receive_at_most, traffic};
+pub use entry::{admit, change, destroy, dismiss, id, ids, receive_at_most, traffic};
 pub use programs::are_loaded;
 pub use tracked::{bound, is_on as is_tracking};
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 
 use holm_bpf::{BUILD, Map};
-use holm_sys::bpf::{self, Hook, Target};
+use holm_sys::bpf;
 use rustix::fs::{CWD, statfs};
 use rustix::io::Errno;
 use rustix::mount::{
@@ -14,11 +14,11 @@ use rustix::mount::{
     fsmount, fsopen, move_mount, unmount,
 };
 
-use super::directory::{Directory, fail};
-use super::kinds::STEER;
+use super::directory::{self, Directory, fail};
 use crate::failed::make_directories;
 use crate::net::error::Error;
-use crate::net::lock;
+use crate::net::netlink::Socket;
+use crate::net::{link, lock};
 
 /// `BPF_FS_MAGIC` (linux/magic.h).
 const BPF_FS: i64 = 0xcafe_4a11;
@@ -85,27 +85,20 @@ fn load(instance: u8, pool: BorrowedFd<'_>) -> Result<(), Error> {
     let mounted =
         fsmount(filesystem.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(failed)?;
     let inside = PathBuf::from(format!("/proc/self/fd/{}", mounted.as_raw_fd()));
-    Directory { at: inside, pool }.fill()?;
+    let directory = Directory { at: inside, pool };
+    directory.fill()?;
+    // A datagram for a guest may come by any of them, whichever has the address.
+    let interfaces = link::from_elsewhere(&Socket::route()?)?;
+    interfaces.into_iter().try_for_each(|it| directory::steer(&directory.at, it))?;
     make_directories(&at, 0o700).map_err(fail("make", &at))?;
     move_mount(mounted.as_fd(), "", CWD, &at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
         .map_err(failed)
 }
 
-/// Has datagrams that arrive at an interface steered to sockets bound to "any". Does nothing if
-/// they are already. The caller has the [`lock`].
+/// Has datagrams that arrive at an interface steered to sockets bound to "any", if they are not
+/// already. The caller has the [`lock`].
 pub fn steer(instance: u8, interface: u32) -> Result<(), Error> {
-    let directory = directory(instance);
-    let link = directory.join(format!("{STEER}-{interface}"));
-    if link.try_exists().map_err(fail("look at", &link))? {
-        return Ok(());
-    }
-    let program = directory.join(STEER);
-    bpf::open_pinned(&program)
-        .and_then(|program| {
-            bpf::link(program.as_fd(), Hook::TcxIngress, Target::Interface(interface))
-        })
-        .and_then(|attached| bpf::pin(attached.as_fd(), &link))
-        .map_err(fail("attach to an interface", &link))
+    directory::steer(&directory(instance), interface)
 }
 
 /// Removes the programs and all that they know. The caller has the [`lock`].

@@ -16,6 +16,7 @@ mod networkd;
 mod ruleset;
 mod table;
 mod taken;
+pub mod to_native;
 mod traffic;
 mod veth;
 

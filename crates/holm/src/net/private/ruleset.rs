@@ -46,6 +46,11 @@ pub const COUNTS: [&str; 6] = [
     "host_service",
 ];
 
+/// The cgroups of native guests that run, and the chain with the rule that wants them, which is
+/// empty until there is one.
+pub const NATIVE_GUESTS: &str = "native_guests";
+pub const TO_NATIVE: &str = "to_native";
+
 /// The sets that count. The first packet of a guest adds its element, and a start removes it.
 fn counts() -> String {
     let set = |name| format!("  set {name} {{ type iface_index; flags dynamic; }}\n");
@@ -214,8 +219,13 @@ fn to_host(mine: &str, resolver: &Resolver) -> String {
     type filter hook input priority filter; policy accept;
     iifname {mine} iifgroup != {with_host} goto services_of_host
   }}
+  set {NATIVE_GUESTS} {{ type cgroupsv2; }}
+  # Their addresses are the host's.
+  chain {TO_NATIVE} {{
+  }}
   chain services_of_host {{
     ct state established, related accept
+    iifgroup {GROUP_PEERS} jump {TO_NATIVE}
     icmp type echo-request accept
     icmpv6 type {{ echo-request, nd-neighbor-solicit, nd-neighbor-advert }} accept
     {own_dns}

@@ -1,5 +1,6 @@
 //! Guests with addresses of their own in the host's network namespace.
 
+pub mod arrival;
 pub mod changes;
 
 use std::io::ErrorKind;

@@ -1,0 +1,123 @@
+//! Datagrams for native guests that arrive at an interface without their address.
+
+use super::{Host, ONE, TWO, refused};
+use crate::sandbox::Sandbox;
+use crate::test::{Test, test};
+use crate::topics::net::topology::{PATIENCE, SILENCE};
+
+pub const TESTS: &[Test] = &[
+    test!(any_interface_leads_to_the_guest).bases(&["busybox"]),
+    test!(a_message_of_many_datagrams).bases(&["busybox"]),
+    test!(private_guests_reach_native_ones).bases(&["busybox"]),
+];
+
+/// A second way from the outside to the addresses of the host's first.
+const SIDE: &str = "ip link add side0 type veth peer name side1 netns \"$0\"
+ip addr add 198.51.100.2/24 dev side0; ip addr add 2001:db8:1::2/64 dev side0 nodad
+ip link set side0 up
+for at in all default side0 up0; do echo 0 > /proc/sys/net/ipv4/conf/$at/rp_filter; done";
+const OUTSIDE: &str = "ip addr add 198.51.100.1/24 dev side1
+ip addr add 2001:db8:1::1/64 dev side1 nodad; ip link set side1 up
+ip route add 192.0.2.10/31 via 198.51.100.2; ip route add 2001:db8::10/128 via 2001:db8:1::2";
+
+fn any_interface_leads_to_the_guest(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    let (inside, outside) = (&host.topology.host, &host.topology.outside);
+    inside.sh(&SIDE.replace("\"$0\"", &outside.pid().to_string()));
+    outside.sh(OUTSIDE);
+    host.serve("one", ONE);
+    // Bound to any address, for IPv4 alone and for both; the second address is what is steered.
+    for (to, from) in [
+        ("192.0.2.10:53", "198.51.100.1"),
+        ("192.0.2.11:53", "198.51.100.1"),
+        ("192.0.2.11:54", "198.51.100.1"),
+        ("[2001:db8::10]:54", "2001:db8:1::1"),
+    ] {
+        assert_eq!(host.ask_from(true, "udp", to), format!("one asked by {from}"), "{to}");
+    }
+    let _servers = ["0.0.0.0:7002", "[::]:7003"].map(|at| inside.serve_udp(at));
+    let asked = |to: &str, patience| outside.ask_udp(to, patience).is_some();
+    assert!(asked("198.51.100.2:7002", PATIENCE) && asked("[2001:db8:1::2]:7003", PATIENCE));
+    for to in ["192.0.2.11:7002", "192.0.2.11:7003", "[2001:db8::10]:7003"] {
+        assert!(!asked(to, SILENCE), "the host answers at {to}");
+        assert!(outside.with(|| refused(to)), "{to} refuses nothing");
+    }
+    sandbox.holm(&["rm", "--force", "one"]).ok();
+}
+
+/// At the host's addresses, where they reach none of the host's services.
+fn private_guests_reach_native_ones(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    let _servers = [host.topology.host.serve_tcp("0.0.0.0:7005")];
+    let _udp = host.topology.host.serve_udp("0.0.0.0:7005");
+    let mount = format!("{}:/probe:ro", host.probe.display());
+    let private = |name: &str, more: &[&str]| {
+        let head = ["launch", name, "--base", "busybox", "-v", &mount];
+        host.holm(&[&head[..], more, &["--", "sleep", "100000"]].concat()).ok();
+    };
+    let tcp = ["192.0.2.10:80", "192.0.2.11:81", "[2001:db8::10]:81"];
+    let reaches = |name: &str| {
+        for (protocol, to) in tcp
+            .map(|to| ("tcp", to))
+            .into_iter()
+            .chain([("udp", "192.0.2.10:53"), ("udp-connected", "192.0.2.10:54")])
+        {
+            let answer = host.ask(name, protocol, to);
+            let from = if to.starts_with('[') { "fd00:686f:6c6d:" } else { "10." };
+            assert!(answer.starts_with(&format!("one asked by {from}")), "{name} {to}: {answer}");
+        }
+        // Of the host, where the guest has nothing: by TCP nobody's, and by UDP not let through.
+        for at in ["192.0.2.10:7005", "192.0.2.11:7005", "192.0.2.2:7005"] {
+            assert_eq!(host.ask(name, "tcp", at), "ConnectionRefused", "{name} {at}");
+            // The kernel sends one refusal each second.
+            let answer = host.ask(name, "udp-connected", at);
+            assert!(["ConnectionRefused", "WouldBlock"].contains(&answer.as_str()), "{name} {at}");
+        }
+    };
+    // One that is there before, and one that comes after; the rule is added by either.
+    private("before", &[]);
+    host.serve("one", ONE);
+    reaches("before");
+    private("after", &[]);
+    reaches("after");
+    private("alone", &["--set", "net.peers=false"]);
+    for to in tcp {
+        assert_eq!(host.ask("alone", "tcp", to), "ConnectionRefused", "{to}");
+    }
+    // When another program has removed the rules, they are made again whole.
+    let table = format!("inet holm-{}", sandbox.instance().expect("an instance"));
+    host.topology.host.sh(&format!("nft delete table {table}"));
+    host.holm(&["ls"]).ok();
+    reaches("before");
+    // A native guest is known while it runs.
+    let known = || host.topology.host.sh(&format!("nft list set {table} native_guests"));
+    let with = known();
+    host.holm(&["kill", "one"]).ok();
+    assert!(known().len() < with.len(), "{with}");
+    host.holm(&["start", "one"]).ok();
+    assert_eq!(known().len(), with.len());
+    host.holm(&["kill", "one", "before", "after", "alone"]).ok();
+    host.holm(&["start", "one"]).ok();
+    host.holm(&["start", "after"]).ok();
+    let log = sandbox.wait_for("the servers", || {
+        let answer = host.ask("after", "tcp", tcp[0]);
+        answer.starts_with("one asked").then_some(answer)
+    });
+    assert!(log.contains("10."), "{log}");
+    host.holm(&["rm", "--force", "one", "before", "after", "alone"]).ok();
+}
+
+/// sendmmsg(2): each of the datagrams of a call has its own destination, which is looked at.
+fn a_message_of_many_datagrams(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    host.launch("one", ONE, &["sleep", "100000"]).ok();
+    host.launch("two", TWO, &["sleep", "100000"]).ok();
+    for to in [
+        &["192.0.2.10", "127.0.0.1", "192.0.2.20", "127.9.9.9:7004"][..],
+        &["2001:db8::10", "::1", "2001:db8::20"],
+    ] {
+        let probe = ["exec", "one", "--", "/probe/holm-probe", "sendmmsg"];
+        host.holm(&[&probe[..], to].concat()).ok();
+    }
+    sandbox.holm(&["rm", "--force", "one", "two"]).ok();
+}
