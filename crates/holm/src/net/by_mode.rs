@@ -170,6 +170,7 @@ pub fn change(
     }
     if after.mode == NetMode::Native {
         native::change(before, after, cgroup, root)?;
+        names::add(after)?;
     }
     if rules {
         access::set(after)?;
@@ -185,7 +186,7 @@ pub fn change(
     step::done("reshape-class");
     match after.mode {
         NetMode::Native => native::receive_at_most(after)?,
-        _ => private::reshape(after)?,
+        _ => private::reshape(after).and_then(|()| reach_native(after.instance))?,
     }
     match (&before.shaping, &after.shaping) {
         (Some(old), Some(new)) if old.uplink == new.uplink => Ok(()),

@@ -9,9 +9,9 @@
 //! another takes its room, so that whoever reads meanwhile finds no address that is not the name's.
 //! It is there while one of these guests runs.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
@@ -47,19 +47,20 @@ fn lines(network: &Network, name: &str) -> String {
     network.own_addresses().into_iter().map(line).collect()
 }
 
-/// Tells the name of a guest, if it has one, before it runs.
+/// Tells the name of a guest, if it has one: before it runs, and when its addresses change.
 pub fn add(network: &Network) -> Result<(), Error> {
     let Some(name) = &network.name else { return Ok(()) };
     let _lock = lock(network.instance)?;
     let path = file(network.instance);
     let mut options = OpenOptions::new();
-    let open = options.read(true).write(true).create(true).truncate(false).mode(0o644);
+    let open = options.read(true).write(true).create(true).truncate(false);
     let mut file = open.open(&path).map_err(fail("open", &path))?;
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(fail("read", &path))?;
     let written = if text.is_empty() {
-        // At once: a guest that is starting may have it mounted.
-        file.write_all(format!("{HEAD}{}", lines(network, name)).as_bytes())
+        // Also where umask would keep it from the guests' users.
+        file.set_permissions(Permissions::from_mode(0o644))
+            .and_then(|()| file.write_all(format!("{HEAD}{}", lines(network, name)).as_bytes()))
     } else {
         change(&file, &text, name, &lines(network, name))
     };

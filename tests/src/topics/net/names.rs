@@ -72,6 +72,15 @@ fn guests_resolve_one_anothers_names(sandbox: &mut Sandbox) {
     let change = "echo 192.0.2.9 one.holm >> /etc/hosts || umount /etc/hosts || rm /etc/hosts";
     assert_ne!(host.holm(&["exec", "two", "--", "sh", "-c", change]).code(), 0);
     assert_eq!(host.hosts_in("one"), text);
+    // An address that it has only since now.
+    host.topology.host.sh("ip addr add 192.0.2.11/32 dev up0");
+    host.holm(&["set", "native", "net.address=192.0.2.10,192.0.2.11"]).ok();
+    let more = host.hosts_in("one");
+    assert!(more.contains("192.0.2.11 native.holm native\n"), "{more}");
+    host.holm(&["set", "native", "net.address=192.0.2.10"]).ok();
+    let lines = |text: &str| text.lines().filter(|it| !it.starts_with('#')).count();
+    assert_eq!(lines(&host.hosts_in("one")), lines(&text));
+    let text = host.hosts_in("one");
     // They are known while they run.
     host.holm(&["kill", "two"]).ok();
     let left = host.hosts_in("one");

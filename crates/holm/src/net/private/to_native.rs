@@ -7,7 +7,7 @@
 use rustix::io::Errno;
 
 use super::ruleset::{NATIVE_GUESTS, TO_NATIVE, table};
-use super::table::{ensure, exists};
+use super::table::{ensure, exists, was_loaded};
 use crate::net::dns;
 use crate::net::error::Error;
 use crate::net::lock;
@@ -23,8 +23,12 @@ const LOADED: Id = [0; 8];
 const LEVEL: u32 = 2;
 
 /// Accepts what private guests of an instance send to native ones, whose cgroups have these ids.
-/// Does nothing while the instance has no table: the first private guest makes it.
+/// Does nothing while the instance has no table: the first private guest makes it. Hosts without
+/// private guests need no nftables.
 pub fn reach(instance: u8, native: impl FnOnce() -> Result<Vec<Id>, Error>) -> Result<(), Error> {
+    if !was_loaded(instance) {
+        return Ok(());
+    }
     let netfilter = Socket::netfilter()?;
     if !exists(&netfilter, instance)? || is_there(&netfilter, instance)? {
         return Ok(());
@@ -55,16 +59,22 @@ pub fn add(
     id: Id,
     others: impl FnOnce() -> Result<Vec<Id>, Error>,
 ) -> Result<(), Error> {
+    if !was_loaded(instance) {
+        return Ok(());
+    }
+    reach(instance, others)?;
     let netfilter = Socket::netfilter()?;
     if !exists(&netfilter, instance)? {
         return Ok(());
     }
-    reach(instance, others)?;
     Ok(netfilter.commit(|batch| element(batch, NEWSETELEM, instance, id))?)
 }
 
 /// Forgets a native guest; succeeds if it is not known.
 pub fn forget(instance: u8, id: Id) -> Result<(), Error> {
+    if !was_loaded(instance) {
+        return Ok(());
+    }
     let removed = Socket::netfilter()?.commit(|batch| element(batch, DESTROYSETELEM, instance, id));
     match removed {
         Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
