@@ -145,6 +145,7 @@ impl<'a> Attempt<'a> {
             mark_started(&decision.guest);
             decision.layer.mark_started();
         }
+        net::after_release(&decision.network)?;
         Ok(running)
     }
 

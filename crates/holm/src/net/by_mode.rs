@@ -123,6 +123,14 @@ pub fn admit<E: From<Error>>(
     Ok(())
 }
 
+/// Makes what can wait until a guest runs.
+pub fn after_release(network: &Network) -> Result<(), Error> {
+    match network.mode {
+        NetMode::Native => native::steer_everywhere(network.instance),
+        _ => Ok(()),
+    }
+}
+
 /// The network of a guest that runs after its addresses have changed to those of `net`; `None` if
 /// they take effect at its next start.
 pub fn readdressed(running: &Network, net: &Net) -> Result<Option<Network>, Error> {

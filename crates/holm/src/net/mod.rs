@@ -36,8 +36,8 @@ mod veth;
 pub use access::{Counted, counted, is_set as has_access_rules, set as set_access_rules};
 pub use addresses::{ADDRESS_MAX, GATEWAY_V4, GATEWAY_V6, context_of};
 pub use by_mode::{
-    admit, attach, bound_connections, change, check_address, check_addresses, clean_up,
-    configure_inside, destroy_instance, detach, detach_unrecorded, dismiss, files, flows,
+    admit, after_release, attach, bound_connections, change, check_address, check_addresses,
+    clean_up, configure_inside, destroy_instance, detach, detach_unrecorded, dismiss, files, flows,
     has_host_side, has_own_namespace, has_veth, is_attached, plan, readdressed, reshaped,
     responder, restore_ruleset, traffic, with_access,
 };

@@ -23,6 +23,7 @@
 //!   hosts                   map: those at which the host has sent a datagram to a guest
 //!   bind4 bind6 ...         links, one for each program
 //!   steer steer-INDEX       the program that is attached to interfaces; a link for each of these
+//!   everywhere              a directory that is there when it is attached to all
 //! ```
 
 mod directory;
@@ -37,7 +38,7 @@ mod tracked;
 use std::net::IpAddr;
 
 pub use entry::{admit, change, destroy, dismiss, id, ids, receive_at_most, traffic};
-pub use programs::are_loaded;
+pub use programs::{are_loaded, steer_everywhere};
 pub use tracked::{bound, is_on as is_tracking};
 
 use super::error::Error;

@@ -1,6 +1,6 @@
 //! The programs in the kernel, once for each Holm root.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::PathBuf;
@@ -22,6 +22,8 @@ use crate::net::{link, lock};
 
 /// `BPF_FS_MAGIC` (linux/magic.h).
 const BPF_FS: i64 = 0xcafe_4a11;
+/// Is there when datagrams are steered at all interfaces.
+const EVERYWHERE: &str = "everywhere";
 /// Where an instance's maps and links are.
 pub fn directory(instance: u8) -> PathBuf {
     PathBuf::from(format!("/run/holm/{instance}/bpf"))
@@ -85,11 +87,7 @@ fn load(instance: u8, pool: BorrowedFd<'_>) -> Result<(), Error> {
     let mounted =
         fsmount(filesystem.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(failed)?;
     let inside = PathBuf::from(format!("/proc/self/fd/{}", mounted.as_raw_fd()));
-    let directory = Directory { at: inside, pool };
-    directory.fill()?;
-    // A datagram for a guest may come by any of them, whichever has the address.
-    let interfaces = link::from_elsewhere(&Socket::route()?)?;
-    interfaces.into_iter().try_for_each(|it| directory::steer(&directory.at, it))?;
+    Directory { at: inside, pool }.fill()?;
     make_directories(&at, 0o700).map_err(fail("make", &at))?;
     move_mount(mounted.as_fd(), "", CWD, &at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
         .map_err(failed)
@@ -101,6 +99,25 @@ pub fn steer(instance: u8, interface: u32) -> Result<(), Error> {
     directory::steer(&directory(instance), interface)
 }
 
+/// The same at all interfaces by which packets come, whichever has the address: once, while the
+/// first native guest begins to run, as the kernel takes some 20 milliseconds for each. A start
+/// that is killed leaves the rest to the next one.
+pub fn steer_everywhere(instance: u8) -> Result<(), Error> {
+    let at = directory(instance);
+    let done = at.join(EVERYWHERE);
+    let is_done = || done.try_exists().map_err(fail("look at", &done));
+    if is_done()? {
+        return Ok(());
+    }
+    let _lock = lock()?;
+    if is_done()? || !are_loaded(instance)? {
+        return Ok(());
+    }
+    let interfaces = link::from_elsewhere(&Socket::route()?)?;
+    interfaces.into_iter().try_for_each(|it| directory::steer(&at, it))?;
+    fs::create_dir(&done).map_err(fail("make", &done))
+}
+
 /// Removes the programs and all that they know. The caller has the [`lock`].
 pub fn unload(instance: u8) -> Result<(), Error> {
     let at = directory(instance);
@@ -109,7 +126,7 @@ pub fn unload(instance: u8) -> Result<(), Error> {
         Ok(()) | Err(Errno::INVAL | Errno::NOENT) => {}
         Err(errno) => return Err(fail("unmount", &at)(errno.into())),
     }
-    match std::fs::remove_dir(&at) {
+    match fs::remove_dir(&at) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(fail("remove", &at)(error)),
         _ => Ok(()),
     }

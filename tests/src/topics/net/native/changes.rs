@@ -183,7 +183,7 @@ fn programs_of_another_build_are_replaced(sandbox: &mut Sandbox) {
     host.holm(&["kill", "two"]).ok();
     let build = |programs: &Path| {
         let mut names = std::fs::read_dir(programs).unwrap().map(|entry| entry.unwrap().path());
-        names.find(|path| path.is_dir()).expect("the name of a build")
+        names.find(|path| path.to_string_lossy().contains("/build-")).expect("the name of a build")
     };
     let own = build(&programs);
     std::fs::rename(&own, programs.join("build-of-before")).expect("a bpf filesystem");
