@@ -16,6 +16,7 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(published_ports_answer_everywhere),
     test!(ports_published_on_one_address_answer_there_only),
+    test!(servers_see_their_clients_addresses),
     test!(taken_ports_name_their_owner),
     test!(ports_of_a_dead_guest_are_freed),
     test!(an_ended_guests_ports_are_unpublished_at_once),
@@ -46,6 +47,30 @@ fn published_ports_answer_everywhere(_: &mut Sandbox) {
     }
     topology.host.with(|| net::detach_unrecorded(1, 5).unwrap());
     assert!(topology.outside.is_cut_off_from("192.0.2.2:8080"));
+}
+
+/// Of clients elsewhere; not those of clients that only the host can answer.
+fn servers_see_their_clients_addresses(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let net = published(&[(None, 8080, 80, Proto::Tcp), (None, 5353, 53, Proto::Udp)]);
+    let guest = topology.guest(1, 5, &net);
+    let other = topology.guest(1, 6, &Net::default());
+    let _servers = [guest.netns.serve_tcp("[::]:80"), guest.netns.serve_udp("[::]:53")];
+    let (v4, v6) = (other.plan.guest_v4, other.plan.guest_v6.unwrap());
+    for (from, to, seen) in [
+        (&topology.outside, "192.0.2.2:8080", "192.0.2.1".parse().unwrap()),
+        (&topology.outside, "[2001:db8::2]:8080", "2001:db8::1".parse().unwrap()),
+        (&other.netns, "192.0.2.2:8080", v4.into()),
+        (&other.netns, "[2001:db8::2]:8080", v6.into()),
+        (&topology.host, "192.0.2.2:8080", "192.0.2.2".parse().unwrap()),
+        (&topology.host, "127.0.0.1:8080", "169.254.1.1".parse().unwrap()),
+        (&guest.netns, "192.0.2.2:8080", "169.254.1.1".parse().unwrap()),
+    ] {
+        let answer = from.reaches(to).map(|address: IpAddr| address.to_canonical());
+        assert_eq!(answer, Some(seen), "{to}");
+    }
+    let asked = topology.outside.ask_udp("192.0.2.2:5353", PATIENCE);
+    assert_eq!(asked.map(|address| address.to_canonical()), Some("192.0.2.1".parse().unwrap()));
 }
 
 fn ports_published_on_one_address_answer_there_only(_: &mut Sandbox) {

@@ -5,6 +5,7 @@ use holm::net;
 
 use super::topology::Topology;
 use super::{TCP_80, published};
+use crate::options::Lane;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -15,6 +16,10 @@ pub const TESTS: &[Test] = &[
     test!(a_dead_guests_interface_is_replaced),
     test!(foreign_rules_stay_and_blocking_ones_are_found),
     test!(a_firewall_that_rejects_by_a_rule_is_found),
+    test!(ufw_lets_guests_through_when_it_is_told).not_in(
+        Lane::Vm,
+        "the program is tried with the host's nftables, and is no part of the images",
+    ),
     test!(forwarding_keeps_advertised_routes),
     test!(a_guest_has_rules_routes_and_interfaces_of_its_own).bases(&["busybox"]),
 ];
@@ -142,6 +147,39 @@ fn a_firewall_that_rejects_by_a_rule_is_found(_: &mut Sandbox) {
     topology.host.sh("nft insert rule inet firewalld filter_FORWARD iifname 'h*' accept");
     assert_eq!(topology.host.with(net::blockers), []);
     assert!(guest.netns.reaches("192.0.2.1:7000").is_some());
+}
+
+/// The real program, with a copy of its settings.
+fn ufw_lets_guests_through_when_it_is_told(sandbox: &mut Sandbox) {
+    let topology = Topology::new();
+    let copy = sandbox.root().join("ufw");
+    let settings = copy.display();
+    topology.host.sh(&format!(
+        "mkdir -p {settings}; cp -a /etc/ufw {settings}/etc; cp /etc/default/ufw {settings}/default"
+    ));
+    let ufw = |commands: &str| {
+        topology.host.sh(&format!(
+            "unshare --mount sh -ec 'mount --bind {settings}/etc /etc/ufw
+             mount --bind {settings}/default /etc/default/ufw; {commands}'"
+        ))
+    };
+    ufw("ufw --force enable");
+    let guest = topology.guest(1, 1, &published(TCP_80));
+    let _servers = [topology.outside.serve_tcp("[::]:7000"), guest.netns.serve_tcp("[::]:80")];
+    assert!(guest.netns.is_cut_off_from("192.0.2.1:7000"));
+    assert!(topology.outside.is_cut_off_from("192.0.2.2:8080"));
+    let blockers = topology.host.with(net::blockers);
+    // Of both families, with one command.
+    assert_eq!(blockers.len(), 2, "{blockers:?}");
+    assert_eq!(blockers[0].remedy(), blockers[1].remedy());
+    ufw(&blockers[0].remedy());
+    assert_eq!(topology.host.with(net::blockers), []);
+    for to in ["192.0.2.1:7000", "[2001:db8::1]:7000"] {
+        assert!(guest.netns.reaches(to).is_some(), "{to}");
+    }
+    for at in ["192.0.2.2:8080", "[2001:db8::2]:8080"] {
+        assert!(topology.outside.reaches(at).is_some(), "{at}");
+    }
 }
 
 fn forwarding_keeps_advertised_routes(_: &mut Sandbox) {

@@ -91,7 +91,7 @@ pub fn dropping_chains(text: &str) -> Vec<Blocker> {
             name.trim_end_matches('{').trim().clone_into(&mut table.name);
         } else if let Some(name) = line.strip_prefix("chain ") {
             let name = name.trim_end_matches('{').trim().to_owned();
-            table.has_ufw |= name.starts_with("ufw-");
+            table.has_ufw |= name.starts_with("ufw-") || name.starts_with("ufw6-");
             let begun = Chain { name, is_forward: false, drops: false, ends_in_drop: false };
             chain = Some(begun);
         } else if line == "}" {
@@ -227,6 +227,8 @@ table ip filter {
         let found = found(text);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].2, "ufw route allow in on h+; ufw route allow out on h+");
+        let ipv6 = text.replace("ip filter", "ip6 filter").replace("ufw-", "ufw6-");
+        assert_eq!(dropping_chains(&ipv6)[0].remedy(), found[0].2);
     }
 
     #[test]
