@@ -24,12 +24,15 @@ pub fn call_for_output(command: &mut Command) -> io::Result<Called> {
 pub fn call_for_errors(command: &mut Command, input: &str) -> io::Result<Called> {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // If the program ends early, the reason is on its standard error.
-        let _ = stdin.write_all(input.as_bytes());
-    }
+    let stdin = child.stdin.take();
+    let written = stdin.map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes()));
     let stderr = child.stderr.take();
-    called(&mut child, stderr)
+    let called = called(&mut child, stderr)?;
+    // If it ended early, the reason is on its standard error; else it has done a part only.
+    if called.status.success() {
+        written?;
+    }
+    Ok(called)
 }
 
 /// Reads one pipe to its end, unlike [`Command::output`], which panics if the read fails.
@@ -56,6 +59,16 @@ mod tests {
         shell.args(["-c", "cat >&2; echo out; echo err >&2"]);
         let called = call_for_errors(&mut shell, "in\n").unwrap();
         assert_eq!((called.status.code(), &*called.printed), (Some(0), "in\nerr\n"));
+    }
+
+    #[test]
+    fn input_that_was_not_read_is_an_error_unless_there_is_another() {
+        let input = "x".repeat(1 << 20);
+        let called = |script| call_for_errors(Command::new("sh").args(["-c", script]), &input);
+        let error = called("exec <&-").map(|called| called.status).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        let failed = called("exec <&-; echo why >&2; exit 3").unwrap();
+        assert_eq!((failed.status.code(), &*failed.printed), (Some(3), "why\n"));
     }
 
     #[test]

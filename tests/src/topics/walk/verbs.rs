@@ -13,8 +13,8 @@ use crate::topics::net::topology::Topology;
 const VM: (&[Lane], &str) = (&[Lane::Vm], "each fault takes many seconds there");
 
 /// A native guest's address is added to `lo` while it runs. No other walk has the same.
-const fn native(address: &str) -> [&str; 6] {
-    ["--net", "native", "--set", "net.interface=lo", "--set", address]
+const fn native(address: &str) -> [&str; 8] {
+    ["--net", "native", "--set", "net.interface=lo", "--set", address, "--set", "net.names=true"]
 }
 
 pub const TESTS: &[Test] = &[
