@@ -79,36 +79,9 @@ const fn roots(name: &'static str, title: &'static str, run: Run) -> Section {
     Section { report: &ROOTS, name, title, run }
 }
 
-const NETWORKS: Section =
-    Section { report: &NETWORK, name: "network", title: "Loads by one client", run: network::run };
-
-const HOOKS: Section = Section {
-    report: &NETWORK,
-    name: "hooks",
-    title: "What the programs of native guests take",
-    run: network::hooks::run,
-};
-
-const DATAGRAMS: Section = Section {
-    report: &NETWORK,
-    name: "datagrams",
-    title: "Datagrams of many guests",
-    run: network::datagrams::run,
-};
-
-const APACHE: Section = Section {
-    report: &NETWORK,
-    name: "apache",
-    title: "Apache in many guests",
-    run: network::apache::run,
-};
-
-const MODES: Section = Section {
-    report: &NETWORK,
-    name: "modes",
-    title: "What a start costs in each mode",
-    run: network::modes::run,
-};
+const fn networks(name: &'static str, title: &'static str, run: Run) -> Section {
+    Section { report: &NETWORK, name, title, run }
+}
 
 const RATES: Section = Section {
     report: &RATE,
@@ -134,11 +107,11 @@ pub static ALL: [Section; 23] = [
     roots("copy-up", "The first write to a shared file", roots::copy_up),
     unification("import", "What an import costs", import::run),
     unification("unify-cost", "What a unification costs", unify_cost::run),
-    NETWORKS,
-    HOOKS,
-    MODES,
-    DATAGRAMS,
-    APACHE,
+    networks("network", "Loads by one client", network::run),
+    networks("hooks", "What the programs of native guests take", network::hooks::run),
+    networks("modes", "What a start costs in each mode", network::modes::run),
+    networks("datagrams", "Datagrams of many guests", network::datagrams::run),
+    networks("apache", "Apache in many guests", network::apache::run),
     RATES,
     unification("growth", "Memory and disk by the number of guests", growth::run),
 ];

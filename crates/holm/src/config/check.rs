@@ -108,7 +108,7 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
     }
     if !net.peers && matches!(net.mode, NetMode::Native | NetMode::Host) {
         let message = "net.peers = false is for guests that have their own network stack; one at \
-                       addresses of the host's is reached there by others";
+                       addresses of the host's is reached there; set net.mode = \"private\"";
         return Err(conflict("net.peers", message));
     }
     let (mode, why) = match net.mode {
@@ -163,22 +163,29 @@ const HOSTS: &str = "/etc/hosts";
 
 fn check_names(config: &Config) -> Result<(), Conflict> {
     let net = &config.net;
+    if !net.names {
+        return Ok(());
+    }
     let has_addresses = match net.mode {
         NetMode::Private => true,
         NetMode::Native => !net.address.is_empty(),
         NetMode::None => net.lan.iter().any(|lan| !lan.addresses.is_empty()),
         NetMode::Host => false,
     };
-    let why = if !has_addresses {
-        "the guest has no address that Holm knows"
-    } else if !net.peers {
-        "net.peers = false keeps it from the others"
-    } else if config.mounts.iter().any(|mount| mount.target.starts_with(HOSTS)) {
-        "mounts has an /etc/hosts, too"
-    } else {
-        return Ok(());
-    };
-    if net.names { Err(conflict("net.names", format!("net.names: {why}"))) } else { Ok(()) }
+    let refuse = |why: &str| Err(conflict("net.names", format!("net.names: {why}")));
+    if !has_addresses {
+        return refuse(
+            "the guest has no address that Holm knows; a native one wants net.address, one \
+             without a network addresses in net.lan",
+        );
+    }
+    if !net.peers {
+        return refuse("net.peers = false keeps it from the others; leave one of both out");
+    }
+    if config.mounts.iter().any(|mount| mount.target.starts_with(HOSTS)) {
+        return refuse("mounts has an /etc/hosts, too; leave one of both out");
+    }
+    Ok(())
 }
 
 /// The most interfaces that a guest has in networks of the host's.

@@ -64,3 +64,8 @@ pub use {
 /// Counting walks the guest's connections, at most once a tick: twice as many would take twice as
 /// long.
 const CONNECTIONS_MAX: u32 = 16384;
+
+/// The id of a cgroup, as programs and rules see it.
+type CgroupId = [u8; 8];
+/// Guests' cgroups are this far below the root.
+const GUEST_LEVEL: u32 = 2;

@@ -27,7 +27,6 @@ pub struct Guests<'a> {
     settings: &'a [&'a str],
     command: &'a dyn Fn(usize, usize) -> Vec<String>,
     names: Vec<String>,
-    count: usize,
 }
 
 impl<'a> Guests<'a> {
@@ -39,7 +38,7 @@ impl<'a> Guests<'a> {
         settings: &'a [&'a str],
         command: &'a dyn Fn(usize, usize) -> Vec<String>,
     ) -> Self {
-        Self { stage, wire, base, kinds, settings, command, names: Vec::new(), count: 0 }
+        Self { stage, wire, base, kinds, settings, command, names: Vec::new() }
     }
 
     pub fn name(kind: usize, number: usize) -> String {
@@ -48,10 +47,9 @@ impl<'a> Guests<'a> {
 
     /// Starts more, until so many of each kind run.
     pub fn start_up_to(&mut self, count: usize) -> Result<(), String> {
-        for number in self.count..count {
+        for number in self.names.len() / self.kinds.len()..count {
             self.kinds.iter().try_for_each(|&kind| self.start(kind, number))?;
         }
-        self.count = self.count.max(count);
         Ok(())
     }
 

@@ -203,6 +203,14 @@ fn conflicts() {
             "2:36: net.publish conflicts with net.mode = \"native\"",
         ),
         (
+            "net = { mode = \"native\", peers = false }",
+            "2:34: net.peers = false is for guests that have their own network stack",
+        ),
+        (
+            "net = { mode = \"host\", peers = false }",
+            "2:32: net.peers = false is for guests that have their own network stack",
+        ),
+        (
             "net = { mode = \"native\", address = [\"10.0.0.1\", \"10.0.0.1\"] }",
             "2:49: net.address: the same address is given twice",
         ),

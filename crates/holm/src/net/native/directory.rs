@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use holm_bpf::{BUILD, BUILD_PREFIX, Map, PROGRAMS, Program};
 use holm_sys::bpf::{self, Hook, Target};
-
 use rustix::io::Errno;
 
 use super::kinds::{STEER, hook, map_kind};
@@ -46,14 +45,12 @@ impl Directory<'_> {
                 self.attach(&loaded, program)?;
             } else if program.name == STEER {
                 for link in self.named(|name| name.strip_prefix(STEER)?.strip_prefix('-'))? {
-                    if !replace(&link, &loaded)? {
-                        fs::remove_file(&link).map_err(fail("remove", &link))?;
-                    }
+                    replace_steer(&link, &loaded)?;
                 }
                 fs::remove_file(&name).map_err(fail("remove", &name))?;
                 self.attach(&loaded, program)?;
-            } else if !replace(&name, &loaded)? {
-                return Err(fail("replace the program of", &name)(Errno::NOLINK.into()));
+            } else {
+                replace(&name, &loaded).map_err(fail("replace the program of", &name))?;
             }
         }
         for other in self.named(|name| name.strip_prefix(BUILD_PREFIX))? {
@@ -152,13 +149,17 @@ pub fn steer(directory: &Path, interface: u32) -> Result<(), Error> {
     }
 }
 
-/// Replaces the program of a link; `false` if what it was attached to is gone.
-fn replace(link: &Path, program: &OwnedFd) -> Result<bool, Error> {
-    let replaced =
-        bpf::open_pinned(link).and_then(|link| bpf::replace(link.as_fd(), program.as_fd()));
-    match replaced {
-        Err(error) if is(&error, Errno::NOLINK) => Ok(false),
-        replaced => replaced.map(|()| true).map_err(fail("replace the program of", link)),
+fn replace(link: &Path, program: &OwnedFd) -> io::Result<()> {
+    bpf::replace(bpf::open_pinned(link)?.as_fd(), program.as_fd())
+}
+
+/// Replaces the program of an interface, or removes its link if the interface is gone.
+fn replace_steer(link: &Path, program: &OwnedFd) -> Result<(), Error> {
+    match replace(link, program) {
+        Err(error) if is(&error, Errno::NOLINK) => {
+            fs::remove_file(link).map_err(fail("remove", link))
+        }
+        replaced => replaced.map_err(fail("replace the program of", link)),
     }
 }
 

@@ -10,6 +10,7 @@ use rustix::fs::fstat;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::{interface, lists, loopback, programs, tracked};
+use crate::net::CgroupId;
 use crate::net::error::Error;
 use crate::net::netlink::Socket;
 use crate::net::ports;
@@ -19,15 +20,12 @@ use crate::net::traffic::{Reason, Traffic, Volume};
 use crate::record::Network;
 use crate::step;
 
-/// The id of a cgroup, as programs see it.
-type Id = [u8; 8];
-
 fn fail(what: &'static str) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Programs { what, object: "native guests".to_owned(), source }
 }
 
 /// The id of a cgroup: kernfs gives its directory the same inode number.
-pub fn id(cgroup: BorrowedFd<'_>) -> Result<Id, Error> {
+pub fn id(cgroup: BorrowedFd<'_>) -> Result<CgroupId, Error> {
     let found = fstat(cgroup).map_err(|errno| fail("find the cgroup of")(errno.into()))?;
     Ok(found.st_ino.to_ne_bytes())
 }
@@ -57,7 +55,7 @@ pub fn admit(
 }
 
 /// The cgroups of all native guests of an instance that run.
-pub fn ids(instance: u8) -> Result<Vec<Id>, Error> {
+pub fn ids(instance: u8) -> Result<Vec<CgroupId>, Error> {
     let keys = programs::map(instance, Map::Guests)?.keys().map_err(fail("ask for"))?;
     Ok(keys.into_iter().filter_map(|key| key.try_into().ok()).collect())
 }
@@ -134,7 +132,7 @@ pub fn change(
 }
 
 /// Refuses addresses that another guest has.
-fn check_free(network: &Network, id: Id) -> Result<(), Error> {
+fn check_free(network: &Network, id: CgroupId) -> Result<(), Error> {
     match anothers(network, id)?.first() {
         Some(&address) => Err(Error::AddressTaken { address }),
         None => Ok(()),
@@ -142,7 +140,7 @@ fn check_free(network: &Network, id: Id) -> Result<(), Error> {
 }
 
 /// Removes those of `added` from the interface that no other guest has got meanwhile.
-fn take_back(network: &Network, id: Id, added: &[(u32, IpAddr)]) -> Result<(), Error> {
+fn take_back(network: &Network, id: CgroupId, added: &[(u32, IpAddr)]) -> Result<(), Error> {
     if added.is_empty() {
         return Ok(());
     }
@@ -153,7 +151,7 @@ fn take_back(network: &Network, id: Id, added: &[(u32, IpAddr)]) -> Result<(), E
 
 /// The addresses of a network that another guest has. Those of other Holm roots count in this
 /// network namespace.
-fn anothers(network: &Network, id: Id) -> Result<Vec<IpAddr>, Error> {
+fn anothers(network: &Network, id: CgroupId) -> Result<Vec<IpAddr>, Error> {
     let namespace = netns()?.to_ne_bytes();
     let mut all = Vec::new();
     for instance in ports::instances(network.instance)? {
@@ -189,7 +187,7 @@ fn owner(
 }
 
 /// Gives a guest the addresses of a network that nobody else has. The caller has the lock.
-fn give(network: &Network, id: Id, root: u32) -> Result<(), Error> {
+fn give(network: &Network, id: CgroupId, root: u32) -> Result<(), Error> {
     let (instance, context) = (network.instance, network.context);
     let mut added = network.added.iter();
     added.try_for_each(|&(index, address)| interface::add(Request::AddNative, index, address))?;
@@ -215,7 +213,7 @@ fn give(network: &Network, id: Id, root: u32) -> Result<(), Error> {
 }
 
 /// Removes entries of a guest's addresses.
-fn disown(instance: u8, keys: impl Iterator<Item = [u8; 16]>, id: Id) -> Result<(), Error> {
+fn disown(instance: u8, keys: impl Iterator<Item = [u8; 16]>, id: CgroupId) -> Result<(), Error> {
     let owners = programs::map(instance, Map::Owners)?;
     for key in keys {
         if owners.get(&key).map_err(fail("ask for"))?.is_some_and(|owner| owner == id) {

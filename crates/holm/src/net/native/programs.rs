@@ -100,7 +100,7 @@ pub fn steer(instance: u8, interface: u32) -> Result<(), Error> {
 }
 
 /// The same at all interfaces by which packets come, whichever has the address: once, while the
-/// first native guest begins to run, as the kernel takes some 20 milliseconds for each. A start
+/// first native guest begins to run, as the kernel takes 26 ms or so for each. A start
 /// that is killed leaves the rest to the next one.
 pub fn steer_everywhere(instance: u8) -> Result<(), Error> {
     let at = directory(instance);

@@ -9,16 +9,15 @@ use std::path::Path;
 use rustix::fs::fstat;
 
 use crate::failed::read_if_there;
-use crate::net::CONNECTIONS_MAX;
 use crate::net::error::Error;
 use crate::net::lock;
 use crate::net::netlink::{Batch, Socket};
 use crate::net::nft::{self, GETSETELEM, NEWSETELEM, Place};
 use crate::net::request::Request;
+use crate::net::{CONNECTIONS_MAX, GUEST_LEVEL};
 
-/// The guests' cgroups are this far below the root, the Holm root's one less.
-const GUEST: u32 = 2;
-const ROOT: u32 = GUEST - 1;
+/// The Holm root's cgroup is one above its guests'.
+const ROOT_LEVEL: u32 = GUEST_LEVEL - 1;
 
 fn table(instance: u8) -> String {
     format!("holm-{instance}-native")
@@ -36,15 +35,15 @@ table inet {table} {{
   # The first packet of each connection: an entry that is not in the table yet.
   chain opened_by_guests {{
     type filter hook output priority mangle; policy accept;
-    socket cgroupv2 level {ROOT} @root ct state new ct status ! confirmed goto count_opened
+    socket cgroupv2 level {ROOT_LEVEL} @root ct state new ct status ! confirmed goto count_opened
   }}
   # As those of private guests are counted.
   chain count_opened {{
-    socket cgroupv2 level {GUEST} @refused_openers drop
-    add @openers {{ socket cgroupv2 level {GUEST} ct count over {CONNECTIONS_MAX} }} goto refuse
+    socket cgroupv2 level {GUEST_LEVEL} @refused_openers drop
+    add @openers {{ socket cgroupv2 level {GUEST_LEVEL} ct count over {CONNECTIONS_MAX} }} goto refuse
   }}
   chain refuse {{
-    add @refused_openers {{ socket cgroupv2 level {GUEST} }}
+    add @refused_openers {{ socket cgroupv2 level {GUEST_LEVEL} }}
     drop
   }}
 }}

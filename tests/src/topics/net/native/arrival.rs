@@ -1,4 +1,4 @@
-//! Datagrams for native guests that arrive at an interface without their address.
+//! By which ways packets reach native guests, and what they send by one call.
 
 use super::{Host, ONE, TWO, refused};
 use crate::sandbox::Sandbox;
@@ -12,7 +12,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// A second way from the outside to the addresses of the host's first.
-const SIDE: &str = "ip link add side0 type veth peer name side1 netns \"$0\"
+const SIDE: &str = "ip link add side0 type veth peer name side1 netns PID
 ip addr add 198.51.100.2/24 dev side0; ip addr add 2001:db8:1::2/64 dev side0 nodad
 ip link set side0 up
 for at in all default side0 up0; do echo 0 > /proc/sys/net/ipv4/conf/$at/rp_filter; done";
@@ -23,7 +23,7 @@ ip route add 192.0.2.10/31 via 198.51.100.2; ip route add 2001:db8::10/128 via 2
 fn any_interface_leads_to_the_guest(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
     let (inside, outside) = (&host.topology.host, &host.topology.outside);
-    inside.sh(&SIDE.replace("\"$0\"", &outside.pid().to_string()));
+    inside.sh(&SIDE.replace("PID", &outside.pid().to_string()));
     outside.sh(OUTSIDE);
     host.serve("one", ONE);
     // Bound to any address, for IPv4 alone and for both; the second address is what is steered.
@@ -45,6 +45,25 @@ fn any_interface_leads_to_the_guest(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "--force", "one"]).ok();
 }
 
+const TCP: [&str; 3] = ["192.0.2.10:80", "192.0.2.11:81", "[2001:db8::10]:81"];
+const UDP: [(&str, &str); 2] = [("udp", "192.0.2.10:53"), ("udp-connected", "192.0.2.10:54")];
+
+/// Looks whether a private guest reaches the native one, and nothing of the host at port 7005.
+fn reaches(host: &Host<'_>, name: &str) {
+    for (protocol, to) in TCP.map(|to| ("tcp", to)).into_iter().chain(UDP) {
+        let answer = host.ask(name, protocol, to);
+        let from = if to.starts_with('[') { "fd00:686f:6c6d:" } else { "10." };
+        assert!(answer.starts_with(&format!("one asked by {from}")), "{name} {to}: {answer}");
+    }
+    // Of the host, where the guest has nothing: by TCP nobody's, and by UDP not let through.
+    for at in ["192.0.2.10:7005", "192.0.2.11:7005", "192.0.2.2:7005"] {
+        assert_eq!(host.ask(name, "tcp", at), "ConnectionRefused", "{name} {at}");
+        // The kernel sends one refusal each second.
+        let answer = host.ask(name, "udp-connected", at);
+        assert!(["ConnectionRefused", "WouldBlock"].contains(&answer.as_str()), "{name} {at}");
+    }
+}
+
 /// At the host's addresses, where they reach none of the host's services.
 fn private_guests_reach_native_ones(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
@@ -55,40 +74,21 @@ fn private_guests_reach_native_ones(sandbox: &mut Sandbox) {
         let head = ["launch", name, "--base", "busybox", "-v", &mount];
         host.holm(&[&head[..], more, &["--", "sleep", "100000"]].concat()).ok();
     };
-    let tcp = ["192.0.2.10:80", "192.0.2.11:81", "[2001:db8::10]:81"];
-    let reaches = |name: &str| {
-        for (protocol, to) in tcp
-            .map(|to| ("tcp", to))
-            .into_iter()
-            .chain([("udp", "192.0.2.10:53"), ("udp-connected", "192.0.2.10:54")])
-        {
-            let answer = host.ask(name, protocol, to);
-            let from = if to.starts_with('[') { "fd00:686f:6c6d:" } else { "10." };
-            assert!(answer.starts_with(&format!("one asked by {from}")), "{name} {to}: {answer}");
-        }
-        // Of the host, where the guest has nothing: by TCP nobody's, and by UDP not let through.
-        for at in ["192.0.2.10:7005", "192.0.2.11:7005", "192.0.2.2:7005"] {
-            assert_eq!(host.ask(name, "tcp", at), "ConnectionRefused", "{name} {at}");
-            // The kernel sends one refusal each second.
-            let answer = host.ask(name, "udp-connected", at);
-            assert!(["ConnectionRefused", "WouldBlock"].contains(&answer.as_str()), "{name} {at}");
-        }
-    };
     // One that is there before, and one that comes after; the rule is added by either.
     private("before", &[]);
     host.serve("one", ONE);
-    reaches("before");
+    reaches(&host, "before");
     private("after", &[]);
-    reaches("after");
+    reaches(&host, "after");
     private("alone", &["--set", "net.peers=false"]);
-    for to in tcp {
+    for to in TCP {
         assert_eq!(host.ask("alone", "tcp", to), "ConnectionRefused", "{to}");
     }
     // When another program has removed the rules, they are made again whole.
     let table = format!("inet holm-{}", sandbox.instance().expect("an instance"));
     host.topology.host.sh(&format!("nft delete table {table}"));
     host.holm(&["ls"]).ok();
-    reaches("before");
+    reaches(&host, "before");
     // A native guest is known while it runs.
     let known = || host.topology.host.sh(&format!("nft list set {table} native_guests"));
     let with = known();
@@ -102,7 +102,7 @@ fn private_guests_reach_native_ones(sandbox: &mut Sandbox) {
     host.holm(&["start", "one"]).ok();
     host.holm(&["start", "after"]).ok();
     let log = sandbox.wait_for("the servers", || {
-        let answer = host.ask("after", "tcp", tcp[0]);
+        let answer = host.ask("after", "tcp", TCP[0]);
         answer.starts_with("one asked").then_some(answer)
     });
     assert!(log.contains("10."), "{log}");
