@@ -7,6 +7,7 @@
 #include "guests.h"
 
 #define EPROTONOSUPPORT 93
+#define EADDRINUSE 98
 #define EADDRNOTAVAIL 99
 #define ENETUNREACH 101
 #define ENOBUFS 105
@@ -34,11 +35,12 @@ static __always_inline bool is_bound_to_any(struct bpf_sock_addr *ctx)
 	return socket && bpf_sk_storage_get(&any, socket, NULL, 0);
 }
 
-static __always_inline void mark_bound_to_any(struct bpf_sock_addr *ctx)
+static __always_inline void mark_bound_to_any(struct bpf_sock_addr *ctx, const struct guest *guest)
 {
 	struct bpf_sock *socket = ctx->sk;
+	__u32 network = guest->loopback;
 	if (socket)
-		bpf_sk_storage_get(&any, socket, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+		bpf_sk_storage_get(&any, socket, &network, BPF_SK_STORAGE_GET_F_CREATE);
 }
 
 static __always_inline struct address read6(const struct bpf_sock_addr *ctx)
@@ -89,7 +91,11 @@ int sock_create(struct bpf_sock *socket)
 	if (bpf_get_netns_cookie(socket) == guest->netns) {
 		if (!is_translated(socket->protocol))
 			return refuse(EPROTONOSUPPORT);
-		return is_made(socket, guest->loopback) ? 1 : refuse(ENOBUFS);
+		__u32 network = guest->loopback;
+		if (guest->shares && socket->protocol == IPPROTO_TCP &&
+		    !bpf_sk_storage_get(&sharing, socket, &network, BPF_SK_STORAGE_GET_F_CREATE))
+			return refuse(ENOBUFS);
+		return is_made(socket, network) ? 1 : refuse(ENOBUFS);
 	}
 	bpf_sk_storage_get(&elsewhere, socket, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	return 1;
@@ -122,6 +128,28 @@ static __always_inline int allow_bind(const struct guest *guest)
 	return (__u32)bpf_get_current_uid_gid() == guest->root ? ALLOW_ALL_PORTS : 1;
 }
 
+/* Whether another guest, or the host, receives the datagrams to a shared address at the port that a
+ * socket asks for. The kernel lets several have it that say so (SO_REUSEADDR), whoever's they are,
+ * and the last one gets all. */
+static __always_inline bool is_taken(struct bpf_sock_addr *ctx, const struct guest *guest,
+				     __be32 address)
+{
+	if (!guest->shares || ctx->protocol != IPPROTO_UDP || !ctx->user_port ||
+	    is_in(address, guest->loopback))
+		return false;
+	struct bpf_sock_tuple name = {};
+	name.ipv4.daddr = address;
+	name.ipv4.dport = ctx->user_port;
+	struct bpf_sock *has =
+		bpf_sk_lookup_udp(ctx, &name, sizeof(name.ipv4), BPF_F_CURRENT_NETNS, 0);
+	if (!has)
+		return false;
+	__u32 *network = bpf_sk_storage_get(&made, has, NULL, 0);
+	bool own = network && *network == guest->loopback;
+	bpf_sk_release(has);
+	return !own;
+}
+
 SEC("program/bind4")
 int bind4(struct bpf_sock_addr *ctx)
 {
@@ -131,10 +159,12 @@ int bind4(struct bpf_sock_addr *ctx)
 	__be32 address = to_host(guest, ctx->user_ip4);
 	if (!address) {
 		address = home(guest);
-		mark_bound_to_any(ctx);
+		mark_bound_to_any(ctx, guest);
 	}
 	if (!owns(guest, address))
 		return refuse(EADDRNOTAVAIL);
+	if (is_taken(ctx, guest, address))
+		return refuse(EADDRINUSE);
 	ctx->user_ip4 = address;
 	return allow_bind(guest);
 }
@@ -173,10 +203,12 @@ int bind6(struct bpf_sock_addr *ctx)
 	if (is_any(&address)) {
 		address = takes_ipv6_only(ctx) || asks_by_ipv6(ctx, guest) ? home6(guest) :
 									     mapped(home(guest));
-		mark_bound_to_any(ctx);
+		mark_bound_to_any(ctx, guest);
 	}
 	if (!owns6(guest, &address))
 		return refuse(EADDRNOTAVAIL);
+	if (is_mapped(&address) && is_taken(ctx, guest, address.word[3]))
+		return refuse(EADDRINUSE);
 	write6(ctx, &address);
 	return allow_bind(guest);
 }
@@ -276,7 +308,7 @@ int sendmsg4(struct bpf_sock_addr *ctx)
 	/* It got a port of all addresses by itself (autobind): what comes there is the guest's. */
 	bool has_no_address = socket && !socket->src_ip4;
 	if (has_no_address)
-		mark_bound_to_any(ctx);
+		mark_bound_to_any(ctx, guest);
 	__be32 from = ctx->msg_src_ip4;
 	/* 127.0.0.6 is what the kernel has for sockets that are bound to an IPv6 address. */
 	bool chosen = from && from != home(guest) && from != bpf_htonl(0x7f000006);
@@ -311,7 +343,7 @@ int sendmsg6(struct bpf_sock_addr *ctx)
 	bool has_no_address = socket && !socket->src_ip6[0] && !socket->src_ip6[1] &&
 			      !socket->src_ip6[2] && !socket->src_ip6[3];
 	if (has_no_address)
-		mark_bound_to_any(ctx);
+		mark_bound_to_any(ctx, guest);
 	struct address from = FIELD6(ctx->msg_src_ip6), any = home6(guest);
 	bool unchosen = is_any(&from) || is_mapped(&from) || equal(&from, &any);
 	bool bound_to_any = unchosen && !has_no_address && is_bound_to_any(ctx);

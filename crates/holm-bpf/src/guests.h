@@ -36,7 +36,11 @@ struct guest {
 	__u32 root; /* uid of guest root on the host */
 	__be32 loopback; /* 127.A.B.0 */
 	struct address loopback6;
-	__u32 count4, count6;
+	__u8 count4;
+	__u8 shares; /* its IPv4 address is also that of other guests, and of the host */
+	__u8 added; /* and the host has that only while one of them runs */
+	__u8 unused;
+	__u32 count6;
 	__be32 own4[MOST];
 	struct address own6[MOST];
 };
@@ -64,7 +68,7 @@ struct {
 struct listener {
 	struct address address;
 	__u32 port;
-	__u16 any; /* it was bound to "any", and got the guest's first address */
+	__u16 any; /* of one that was bound to "any", and got the guest's first address: `any_of` */
 	__u16 place;
 };
 struct {
@@ -141,11 +145,18 @@ struct {
 	int unused;
 } hosts SEC(".maps");
 
-/* Sockets that were bound to "any", or got a port of it when they sent something. Those that they
- * accept are not in it. */
+/* Sockets that were bound to "any", or got a port of it when they sent something, with the loopback
+ * network of their guest (0 if they were before that was kept). Those that they accept are not in
+ * it. */
 struct {
 	int unused;
 } any SEC(".maps");
+
+/* TCP sockets of guests that share an address, with the loopback network of their guest, and those
+ * that they accept: their address does not tell whose they are. */
+struct {
+	int unused;
+} sharing SEC(".maps");
 
 /* Sockets in network namespaces that guests have made, and those that they accept. */
 struct {
@@ -274,6 +285,20 @@ static __always_inline struct address home6(const struct guest *guest)
 static __always_inline struct address mapped(__be32 address)
 {
 	return (struct address){ { 0, 0, bpf_htonl(0xffff), address } };
+}
+
+/* An address that is the guest's alone. */
+static __always_inline bool owns_alone(const struct guest *guest, const struct address *address)
+{
+	if (guest->shares && is_mapped(address))
+		return is_in(address->word[3], guest->loopback);
+	return owns6(guest, address);
+}
+
+/* What tells the listeners of a guest on "any" from others at the same first address. */
+static __always_inline __u16 any_of(const struct guest *guest)
+{
+	return guest->shares ? 1 + ((bpf_ntohl(guest->loopback) - FIRST_LOOPBACK) >> 8) : 1;
 }
 
 static __always_inline struct guest *by_address(struct address address)

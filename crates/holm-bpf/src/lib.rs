@@ -50,6 +50,8 @@ pub enum Map {
     Caps,
     /// Sockets that were bound to "any", or sent something without having been bound.
     Any,
+    /// TCP sockets of guests that share an address.
+    Sharing,
     /// Sockets in network namespaces that guests have made.
     Elsewhere,
     /// At which address a client has asked.
@@ -64,7 +66,7 @@ pub enum Map {
 
 impl Map {
     /// All of native guests.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Guests,
         Self::Owners,
         Self::Listeners,
@@ -75,6 +77,7 @@ impl Map {
         Self::Traffic,
         Self::Caps,
         Self::Any,
+        Self::Sharing,
         Self::Elsewhere,
         Self::Asked,
         Self::Unserved,
@@ -94,6 +97,7 @@ impl Map {
             Self::Traffic => "traffic",
             Self::Caps => "caps",
             Self::Any => "any",
+            Self::Sharing => "sharing",
             Self::Elsewhere => "elsewhere",
             Self::Asked => "asked",
             Self::Unserved => "unserved",
@@ -113,6 +117,7 @@ impl Map {
             | Self::Sockets
             | Self::Made
             | Self::Any
+            | Self::Sharing
             | Self::Elsewhere => (4, 4),
             Self::Traffic => (4, TRAFFIC),
             Self::Caps => (4, 16),
@@ -137,6 +142,12 @@ pub const BUILD: &str = include!(concat!(env!("OUT_DIR"), "/build-name.rs"));
 
 /// The size of `struct guest` in bytes.
 const GUEST: u32 = 8 + 4 + 4 + 16 + 4 + 4 + 8 * 4 + 8 * 16;
+
+/// Where `shares` and `added` are in it: before there was that, bytes of a count that were 0.
+const SHARES: usize = 33;
+
+/// Where its IPv4 addresses are in it.
+const OWN4: usize = 40;
 
 /// The size of `struct port` in bytes.
 const PORT: u32 = 8 + 6 + 2 + 4 + 4 + 8 * 4 + 8 * 16;
@@ -215,6 +226,32 @@ pub struct Guest {
     pub loopback6: Ipv6Addr,
     /// Its addresses, at most [`ADDRESSES_MAX`] of each family.
     pub addresses: Vec<IpAddr>,
+    /// How it shares its IPv4 address with other guests; `None` if that is its alone.
+    pub shared: Option<Shared>,
+}
+
+/// An address that several guests have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shared {
+    /// The host has it only while one of them runs.
+    pub added: bool,
+}
+
+impl Shared {
+    /// That of a guest, by its value in [`Map::Guests`].
+    pub fn of(guest: &[u8]) -> Option<Self> {
+        match guest.get(SHARES..)? {
+            [0, ..] | [_] | [] => None,
+            [_, added, ..] => Some(Self { added: *added != 0 }),
+        }
+    }
+
+    /// The address that a guest shares.
+    pub fn address(guest: &[u8]) -> Option<IpAddr> {
+        Self::of(guest)?;
+        let first = guest.get(OWN4..)?.first_chunk::<4>()?;
+        Some(Ipv4Addr::from(*first).into())
+    }
 }
 
 impl Guest {
@@ -226,6 +263,10 @@ impl Guest {
         bytes.extend(self.loopback.octets());
         bytes.extend(self.loopback6.octets());
         append_addresses(&mut bytes, &self.addresses);
+        if let Some(Shared { added }) = self.shared {
+            bytes[SHARES] = 1;
+            bytes[SHARES + 1] = added.into();
+        }
         bytes
     }
 
@@ -366,6 +407,7 @@ mod tests {
             loopback: Ipv4Addr::new(127, 5, 6, 0),
             loopback6: "fd00::1".parse().unwrap(),
             addresses: vec!["10.0.0.1".parse().unwrap(), "fd00::2".parse().unwrap()],
+            shared: None,
         };
         let bytes = guest.to_bytes();
         assert_eq!(bytes.len(), GUEST as usize);
@@ -375,5 +417,12 @@ mod tests {
         assert_eq!(bytes[40..44], [10, 0, 0, 1]);
         assert_eq!(bytes[72], 0xfd);
         assert_eq!(guest.owned().len(), 4);
+        assert_eq!(Shared::of(&bytes), None);
+        for shared in [Shared { added: false }, Shared { added: true }] {
+            let bytes = Guest { shared: Some(shared), ..guest.clone() }.to_bytes();
+            assert_eq!(bytes[32..36], [1, 1, shared.added.into(), 0]);
+            assert_eq!(Shared::of(&bytes), Some(shared));
+            assert_eq!(Shared::address(&bytes), Some(guest.addresses[0]));
+        }
     }
 }

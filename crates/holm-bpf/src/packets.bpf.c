@@ -56,7 +56,7 @@ static __always_inline struct traffic *traffic_of(const struct guest *guest)
 static __always_inline bool stays_inside(struct __sk_buff *packet, const struct guest *guest,
 					 const struct address *other)
 {
-	return packet->ifindex == LO && owns6(guest, other);
+	return packet->ifindex == LO && owns_alone(guest, other);
 }
 
 SEC("program/egress")
@@ -144,7 +144,7 @@ static __always_inline bool is_counted(struct bpf_sock *socket, __u32 network)
 
 /* Counts a TCP connection, which the guest has at this address. It may be accepted while another
  * guest's program runs on this CPU, or none. */
-static __always_inline void count_connection(struct bpf_sock_ops *ctx)
+static __always_inline void count_connection(struct bpf_sock_ops *ctx, struct bpf_sock *socket)
 {
 	/* Read in any case: two ways to read one would become one at a computed place. */
 	__be32 local4 = FIELD(ctx->local_ip4), remote4 = FIELD(ctx->remote_ip4);
@@ -152,8 +152,13 @@ static __always_inline void count_connection(struct bpf_sock_ops *ctx)
 	bool is_opened = ctx->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB;
 	struct guest *guest = by_address(ctx->family == AF_INET ? mapped(local4) : local6);
 	struct address remote = ctx->family == AF_INET ? mapped(remote4) : remote6;
+	__u32 *network = bpf_sk_storage_get(&sharing, socket, NULL, 0);
+	if (network) {
+		struct address key = mapped(*network);
+		guest = by_address(key);
+	}
 	struct traffic *count = guest ? traffic_of(guest) : NULL;
-	if (count && !owns6(guest, &remote))
+	if (count && !owns_alone(guest, &remote))
 		__sync_fetch_and_add(is_opened ? &count->opened : &count->accepted, 1);
 }
 
@@ -165,7 +170,7 @@ int sock_ops(struct bpf_sock_ops *ctx)
 	    ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
 		struct bpf_sock *connected = ctx->sk;
 		if (connected && !bpf_sk_storage_get(&elsewhere, connected, NULL, 0))
-			count_connection(ctx);
+			count_connection(ctx, connected);
 		return 1;
 	}
 	if (ctx->op != BPF_SOCK_OPS_TCP_LISTEN_CB)
@@ -187,7 +192,8 @@ int sock_ops(struct bpf_sock_ops *ctx)
 	bool unbound = is_any(&key.address) || (is_mapped(&key.address) && !key.address.word[3]);
 	if (unbound)
 		key.address = mapped(home(guest));
-	key.any = unbound || bpf_sk_storage_get(&any, socket, NULL, 0);
+	if (unbound || bpf_sk_storage_get(&any, socket, NULL, 0))
+		key.any = any_of(guest);
 #pragma clang loop unroll(full)
 	for (int place = 0; place < PLACES - 1; place++) {
 		key.place = place;
@@ -230,14 +236,15 @@ int sk_lookup(struct bpf_sk_lookup *ctx)
 	if (ctx->protocol != IPPROTO_TCP)
 		return bpf_map_lookup_elem(&unserved, &key) ? SK_DROP : SK_PASS;
 	struct guest *guest = by_address(key.address);
-	if (!guest)
+	/* At an address that guests share the kernel finds whose socket has the port, or the host's. */
+	if (!guest || (guest->shares && !owns_alone(guest, &key.address)))
 		return SK_PASS;
 	struct address from = ctx->family == AF_INET ? mapped(remote4) : remote6;
 	if (!is_reached(guest, &key.address, &from))
 		return SK_DROP;
 	if (assign(ctx, &key))
 		return SK_PASS;
-	key.any = 1;
+	key.any = any_of(guest);
 	if (ctx->family == AF_INET6) {
 		key.address = home6(guest);
 		if (assign(ctx, &key))
@@ -255,14 +262,16 @@ struct datagram {
 };
 
 /* Gives it to the socket with this name if the guest bound that to "any". */
-static __always_inline bool give(struct __sk_buff *packet, struct bpf_sock_tuple *name, __u32 size,
+static __always_inline bool give(struct __sk_buff *packet, const struct guest *guest,
+				 struct bpf_sock_tuple *name, __u32 size,
 				 const struct datagram *datagram)
 {
 	struct bpf_sock *socket =
 		bpf_sk_lookup_udp(packet, name, size, BPF_F_CURRENT_NETNS, 0);
 	if (!socket)
 		return false;
-	bool given = bpf_sk_storage_get(&any, socket, NULL, 0) &&
+	__u32 *network = bpf_sk_storage_get(&any, socket, NULL, 0);
+	bool given = network && (!*network || *network == guest->loopback) &&
 		     !bpf_sk_assign(packet, socket, 0);
 	bpf_sk_release(socket);
 	if (given)
@@ -341,15 +350,15 @@ static __always_inline bool is_served(struct __sk_buff *packet, const struct gue
 	name6.ipv6.sport = question->from;
 	name6.ipv6.dport = question->to;
 	name.ipv4.daddr = home(guest);
-	if (is_ipv4 && give(packet, &name, sizeof(name.ipv4), datagram))
+	if (is_ipv4 && give(packet, guest, &name, sizeof(name.ipv4), datagram))
 		return true;
 	struct address any6 = home6(guest);
 	__builtin_memcpy(name6.ipv6.daddr, &any6, sizeof(any6));
-	if (give(packet, &name6, sizeof(name6.ipv6), datagram))
+	if (give(packet, guest, &name6, sizeof(name6.ipv6), datagram))
 		return true;
 	any6 = mapped(home(guest));
 	__builtin_memcpy(name6.ipv6.daddr, &any6, sizeof(any6));
-	return !is_ipv4 && give(packet, &name6, sizeof(name6.ipv6), datagram);
+	return !is_ipv4 && give(packet, guest, &name6, sizeof(name6.ipv6), datagram);
 }
 
 /* Datagrams to an address of a guest reach its sockets: the one that is bound to the address, or one
@@ -381,6 +390,9 @@ int steer(struct __sk_buff *packet)
 	}
 	struct guest *guest = by_address(datagram.to);
 	if (!guest || bpf_skb_load_bytes_relative(packet, header, &udp, sizeof(udp), BPF_HDR_START_NET))
+		return TC_ACT_UNSPEC;
+	/* At an address that guests share the kernel finds whose it is, or the host's. */
+	if (guest->shares && !owns_alone(guest, &datagram.to))
 		return TC_ACT_UNSPEC;
 	datagram.question.from = udp.source;
 	datagram.question.to = udp.dest;

@@ -109,6 +109,7 @@ fn main() -> ExitCode {
         }
         ["fuse"] => fuse::serve(),
         ["serve", name] => native::serve(&mut report, name),
+        ["serve-at", name, all @ ..] => native::serve_at(name, all),
         ["ask", protocol, to] => native::ask(protocol, to),
         ["flood", to] => native::flood(to),
         ["flood-ports", to, count] => native::flood_ports(to, number(count)),

@@ -59,6 +59,42 @@ pub fn serve(report: &mut Report, name: &str) {
     }
 }
 
+/// Serves at each of `all`, such as tcp:0.0.0.0:80 (tcp6 for IPv6 alone, udp-shared for a socket that
+/// allows others at its port), and says which are refused.
+pub fn serve_at(name: &str, all: &[&str]) {
+    let mut refused = false;
+    for at in all {
+        let (protocol, address) = at.split_once(':').expect("a protocol");
+        let owned = name.to_owned();
+        let served = match protocol {
+            "tcp" => TcpListener::bind(address).map(|it| answer_tcp(it, owned)),
+            "tcp6" => only_ipv6(address).map(|it| answer_tcp(it, owned)),
+            "udp" => UdpSocket::bind(address).map(|it| answer_udp(it, owned)),
+            _ => allows_others(address).map(|it| answer_udp(it, owned)),
+        };
+        if let Err(error) = served {
+            println!("{at}: {:?}", error.kind());
+            refused = true;
+        }
+    }
+    if refused {
+        return;
+    }
+    println!("serving");
+    loop {
+        thread::park();
+    }
+}
+
+fn allows_others(at: &str) -> io::Result<UdpSocket> {
+    let at: SocketAddr = at.parse().map_err(io::Error::other)?;
+    let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &at)?;
+    Ok(socket.into())
+}
+
 fn is(report: &mut Report, what: &str, found: io::Result<SocketAddr>, expected: &str) {
     match found {
         Ok(found) => report.check(found.to_string() == expected, what, found),

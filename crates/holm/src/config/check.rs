@@ -99,8 +99,11 @@ fn check_net(config: &Config) -> Result<(), Conflict> {
     check_lan(net)?;
     check_names(config)?;
     if net.mode != NetMode::Native {
-        let given =
-            [("net.interface", net.interface.is_some()), ("net.hide-sockets", net.hide_sockets)];
+        let given = [
+            ("net.interface", net.interface.is_some()),
+            ("net.share-address", net.share_address),
+            ("net.hide-sockets", net.hide_sockets),
+        ];
         if let Some((key, _)) = given.iter().find(|(_, given)| *given) {
             let message = format!("{key} is for native guests: set net.mode = \"native\"");
             return Err(conflict(*key, message));
@@ -269,6 +272,16 @@ fn check_native(config: &Config) -> Result<(), Conflict> {
             "{key} conflicts with net.mode = \"native\": the guest has all ports of its addresses"
         );
         return Err(conflict(*key, message));
+    }
+    if net.share_address && net.address.iter().filter(|address| address.is_ipv4()).count() != 1 {
+        let message = "net.share-address: the guest has one IPv4 address, which others have too; \
+                       its IPv6 addresses are its own";
+        return Err(conflict("net.share-address", message));
+    }
+    if net.share_address && !net.deny.is_empty() {
+        let message = "net.deny conflicts with net.share-address: its rules find a native guest by \
+                       its address";
+        return Err(conflict("net.deny", message));
     }
     for (name, v6) in [("IPv4", false), ("IPv6", true)] {
         let mut same = net.address.iter().enumerate().filter(|(_, a)| a.is_ipv6() == v6);

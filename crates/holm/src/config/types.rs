@@ -201,6 +201,8 @@ pub struct Net {
     pub address: Vec<IpAddr>,
     /// The interface that gets the addresses of a native guest which the host does not have.
     pub interface: Option<String>,
+    /// The IPv4 address of a native guest is also that of others, and of the host.
+    pub share_address: bool,
     /// A native guest cannot list the sockets of the host and of other guests.
     pub hide_sockets: bool,
     /// Ports of the host that lead to ports of the guest.
@@ -239,6 +241,7 @@ impl Default for Net {
             mode: NetMode::Private,
             address: Vec::new(),
             interface: None,
+            share_address: false,
             hide_sockets: false,
             publish: Vec::new(),
             ports: None,

@@ -134,7 +134,9 @@ pub fn after_release(network: &Network) -> Result<(), Error> {
 /// The network of a guest that runs after its addresses have changed to those of `net`; `None` if
 /// they take effect at its next start.
 pub fn readdressed(running: &Network, net: &Net) -> Result<Option<Network>, Error> {
-    if (running.mode, net.mode) != (NetMode::Native, NetMode::Native) {
+    if (running.mode, net.mode) != (NetMode::Native, NetMode::Native)
+        || running.shares_address != net.share_address
+    {
         return Ok(None);
     }
     let Some(native) = native::in_order(&running.native, &net.address) else { return Ok(None) };

@@ -46,6 +46,15 @@ pub enum Error {
         /// The guest's address.
         address: IpAddr,
     },
+    /// An address that a guest has, of which one shares it and the other does not.
+    #[error(
+        "{address} is another guest's, and only one of both shares it; set net.share-address for \
+         both, which are in one Holm root, or another net.address"
+    )]
+    NotShared {
+        /// The address.
+        address: IpAddr,
+    },
     /// An address in `net.address` that no guest can have.
     #[error("net.address: {address} cannot be a guest's address ({why})")]
     BadAddress {
@@ -325,6 +334,9 @@ impl Coded for Error {
             Self::AddressTaken { address } => {
                 Details::new(Code::AddressInUse).object(address).remedy("set another net.address")
             }
+            Self::NotShared { address } => Details::new(Code::AddressInUse)
+                .object(address)
+                .remedy("set net.share-address for both, in one Holm root, or another net.address"),
             Self::BadAddress { address, why } => {
                 Details::new(Code::AddressInvalid).object(address).reason(why)
             }

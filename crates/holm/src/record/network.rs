@@ -48,6 +48,9 @@ pub struct Network {
     /// Those of them that the host has only while the guest runs, and the index of the interface.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<(u32, IpAddr)>,
+    /// Its IPv4 address is also that of other guests, and of the host.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shares_address: bool,
     /// It cannot list the sockets of the host's network namespace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hides_sockets: bool,

@@ -18,7 +18,7 @@ use Said::{Here, In, Unit};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 116] = [
+const MESSAGES: [(&str, Said); 117] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -217,10 +217,8 @@ const MESSAGES: [(&str, Said); 116] = [
           holm --root d rm --force a",
         ),
     ),
-    (
-        "net.address: this host has no address",
-        In("net::native::addresses_are_the_hosts_and_one_guests"),
-    ),
+    ("ADDRESS is another guest's", In("net::native::sharing::an_address_is_shared_by_all")),
+    ("net.address: this host", In("net::native::addresses_are_the_hosts_and_one_guests")),
     (
         "net.interface: this host has no interface",
         In("net::native::changes::an_interface_has_the_addresses_while_the_guest_runs"),
@@ -254,7 +252,7 @@ const MESSAGES: [(&str, Said); 116] = [
         "cannot load the program NAME",
         Here(
             "holm create n --base busybox --net native -- true; strace -fqo strace.log -e \
-          inject=bpf:error=EPERM:when=33+ \"$HOLM\" start n",
+          inject=bpf:error=EPERM:when=35+ \"$HOLM\" start n",
         ),
     ),
     (

@@ -30,6 +30,7 @@ pub fn tests() -> Vec<Test> {
         native::TESTS,
         native::arrival::TESTS,
         native::changes::TESTS,
+        native::sharing::TESTS,
         ports::TESTS,
         rules::TESTS,
         requests::TESTS,

@@ -6,7 +6,7 @@ use super::super::key::Effect::{Live, NextStart};
 use super::super::key::{Key, Kind};
 use super::super::{units, values};
 
-pub const KEYS: [Key; 18] = [
+pub const KEYS: [Key; 19] = [
     Key {
         name: "net.mode",
         kind: Kind::Choice(&["private", "native", "none", "host"]),
@@ -35,6 +35,16 @@ pub const KEYS: [Key; 18] = [
         help: "interface of the host that has the addresses of a native guest while it runs",
         set: |c, i| one(i, values::interface).map(|v| c.net.interface = Some(v)),
         show: |c, _| shown(c.net.interface.as_ref(), Clone::clone),
+    },
+    Key {
+        name: "net.share-address",
+        kind: Kind::Bool,
+        default: "false",
+        effect: NextStart,
+        help: "other native guests with this set have the IPv4 address of a native guest too, and so \
+               has the host: a port is of whoever takes it first",
+        set: |c, i| flag(i).map(|v| c.net.share_address = v),
+        show: |c, _| vec![c.net.share_address.to_string()],
     },
     Key {
         name: "net.hide-sockets",

@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
-use holm_bpf::{Guest, Map, Traffic as Counted, cap_value, network_key, owner_key};
+use holm_bpf::{Guest, Map, Shared, Traffic as Counted, cap_value, network_key, owner_key};
 use holm_sys::{bpf, socket};
 use rustix::fs::fstat;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -131,12 +131,37 @@ pub fn change(
     take_back(before, id, &gone.copied().collect::<Vec<_>>())
 }
 
-/// Refuses addresses that another guest has.
+/// Refuses addresses that another guest has, unless both share them.
 fn check_free(network: &Network, id: CgroupId) -> Result<(), Error> {
-    match anothers(network, id)?.first() {
-        Some(&address) => Err(Error::AddressTaken { address }),
+    let of_others = anothers(network, id)?;
+    let taken = of_others.iter().find(|other| !network.shares_address || other.shared.is_none());
+    match taken {
+        Some(&Anothers { address, shared }) if network.shares_address || shared.is_some() => {
+            Err(Error::NotShared { address })
+        }
+        Some(&Anothers { address, .. }) => Err(Error::AddressTaken { address }),
         None => Ok(()),
     }
+}
+
+/// Whether the host has an address of a guest only while others run that share it: then the last of
+/// them takes it back, whichever that is.
+pub fn is_added_for_others(network: &Network, address: IpAddr) -> Result<bool, Error> {
+    let instance = network.instance;
+    if !network.shares_address || address.is_ipv6() || !programs::are_loaded(instance)? {
+        return Ok(false);
+    }
+    let guests = programs::map(instance, Map::Guests)?;
+    let owners = programs::map(instance, Map::Owners)?;
+    let other = owner(&guests, &owners, address).map_err(fail("ask for"))?;
+    Ok(other.and_then(|(_, guest)| Shared::of(&guest)).is_some_and(|shared| shared.added))
+}
+
+/// An address that another guest has.
+struct Anothers {
+    address: IpAddr,
+    /// How that one shares it, if others of its Holm root may have it too.
+    shared: Option<Shared>,
 }
 
 /// Removes those of `added` from the interface that no other guest has got meanwhile.
@@ -145,13 +170,14 @@ fn take_back(network: &Network, id: CgroupId, added: &[(u32, IpAddr)]) -> Result
         return Ok(());
     }
     let others = anothers(network, id)?;
-    let mut own = added.iter().filter(|(_, address)| !others.contains(address));
+    let is_anothers = |address| others.iter().any(|other| other.address == address);
+    let mut own = added.iter().filter(|(_, address)| !is_anothers(*address));
     own.try_for_each(|&(index, address)| interface::remove(Request::RemoveNative, index, address))
 }
 
 /// The addresses of a network that another guest has. Those of other Holm roots count in this
 /// network namespace.
-fn anothers(network: &Network, id: CgroupId) -> Result<Vec<IpAddr>, Error> {
+fn anothers(network: &Network, id: CgroupId) -> Result<Vec<Anothers>, Error> {
     let namespace = netns()?.to_ne_bytes();
     let mut all = Vec::new();
     for instance in ports::instances(network.instance)? {
@@ -162,13 +188,17 @@ fn anothers(network: &Network, id: CgroupId) -> Result<Vec<IpAddr>, Error> {
         let owners = programs::map(instance, Map::Owners)?;
         for &address in &network.native {
             let owner = owner(&guests, &owners, address).map_err(fail("ask for"))?;
-            let taken = match owner {
-                Some((other, _)) if instance == network.instance => other != id,
-                Some((_, guest)) => guest.starts_with(&namespace),
-                None => false,
-            };
-            if taken {
-                all.push(address);
+            match owner {
+                Some((other, guest)) if instance == network.instance && other != id => {
+                    let shared = Shared::of(&guest).filter(|_| address.is_ipv4());
+                    all.push(Anothers { address, shared });
+                }
+                Some((_, guest))
+                    if instance != network.instance && guest.starts_with(&namespace) =>
+                {
+                    all.push(Anothers { address, shared: None });
+                }
+                _ => {}
             }
         }
     }
@@ -198,6 +228,7 @@ fn give(network: &Network, id: CgroupId, root: u32) -> Result<(), Error> {
         loopback: loopback::network(instance, context),
         loopback6: loopback::address6(instance, context),
         addresses: network.native.clone(),
+        shared: network.shares_address.then(|| Shared { added: is_added(network) }),
     };
     let route = Socket::route()?;
     programs::steer(instance, loopback::LO)?;
@@ -210,6 +241,26 @@ fn give(network: &Network, id: CgroupId, root: u32) -> Result<(), Error> {
     let owners = programs::map(instance, Map::Owners)?;
     guests.update(&id, &guest.to_bytes()).map_err(fail("add to"))?;
     guest.owned().iter().try_for_each(|key| owners.update(key, &id)).map_err(fail("add to"))
+}
+
+/// Whether the host has a guest's IPv4 address only while it runs, or one that shares it.
+fn is_added(network: &Network) -> bool {
+    network.added.iter().any(|(_, address)| address.is_ipv4())
+}
+
+/// Makes another guest that has the same address the one that is found by it, before `id` goes.
+fn hand_over(network: &Network, id: CgroupId) -> Result<(), Error> {
+    let shared = network.native.iter().find(|address| address.is_ipv4());
+    let Some(&address) = shared.filter(|_| network.shares_address) else { return Ok(()) };
+    let guests = programs::map(network.instance, Map::Guests)?;
+    let owners = programs::map(network.instance, Map::Owners)?;
+    for other in guests.keys().map_err(fail("ask for"))? {
+        let guest = guests.get(&other).map_err(fail("ask for"))?;
+        if other != id && guest.is_some_and(|it| Shared::address(&it) == Some(address)) {
+            return owners.update(&owner_key(address), &other).map_err(fail("hand over"));
+        }
+    }
+    Ok(())
 }
 
 /// Removes entries of a guest's addresses.
@@ -229,11 +280,16 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
     let (instance, context) = (network.instance, network.context);
     let id = id(cgroup)?;
     let _lock = programs::lock()?;
+    let is_loaded = programs::are_loaded(instance)?;
+    if is_loaded {
+        hand_over(network, id)?;
+        step::done("native-handed-over");
+    }
     take_back(network, id, &network.added)?;
     if network.hides_sockets {
         lists::show(network, netns()?)?;
     }
-    if !programs::are_loaded(instance)? {
+    if !is_loaded {
         return Ok(());
     }
     let guests = programs::map(instance, Map::Guests)?;

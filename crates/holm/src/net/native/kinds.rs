@@ -22,7 +22,7 @@ pub fn map_kind(map: Map) -> MapKind {
         Map::Owners => MapKind::Hash(ADDRESSES),
         Map::Listeners => MapKind::SockHash(LISTENERS),
         Map::Counted | Map::Made | Map::Any => MapKind::SkStorage(false),
-        Map::Elsewhere => MapKind::SkStorage(true),
+        Map::Sharing | Map::Elsewhere => MapKind::SkStorage(true),
         Map::Asked => MapKind::LruHash(QUESTIONS),
         Map::Unserved | Map::Hosts => MapKind::LruHash(UNSERVED),
         Map::Port => MapKind::Hash(1),

@@ -18,6 +18,7 @@
 //!   traffic                 map: what a guest has sent and received
 //!   caps                    map: how fast a guest may receive
 //!   any elsewhere           maps: sockets bound to "any"; those in namespaces of guests
+//!   sharing                 map: sockets of guests that share an address
 //!   asked                   map: at which address a client has asked by UDP
 //!   unserved                map: addresses and ports that were asked by UDP, and are nobody's
 //!   hosts                   map: those at which the host has sent a datagram to a guest
@@ -62,7 +63,10 @@ impl Mode for Native {
             settings.interface.as_deref().map(|name| find(&socket, name)).transpose()?;
         for &address in &network.native {
             check_address(address)?;
-            if route::is_local(&socket, address)? {
+            if let Some(has_it) = route::local_interface(&socket, address)? {
+                if entry::is_added_for_others(network, address)? {
+                    network.added.push((has_it, address));
+                }
                 continue;
             }
             let Some(interface) = interface else { return Err(Error::NotHosts { address }) };

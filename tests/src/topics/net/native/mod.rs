@@ -2,6 +2,7 @@
 
 pub mod arrival;
 pub mod changes;
+pub mod sharing;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
