@@ -129,10 +129,11 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     const DURING: Duration = Duration::from_secs(4);
     let host = host(sandbox);
     sink(&host.topology.outside);
-    let native = ["net.mode=native", "net.address=192.0.2.10"];
+    // Their address does not tell them apart.
+    let native = ["net.mode=native", "net.address=192.0.2.10", "net.share-address=true"];
     host.launch("native", &[&native[..], &["net.share=100"]].concat()).ok();
     host.launch("private", &["net.share=300"]).ok();
-    host.launch("reserved", &["net.reserve=8M"]).ok();
+    host.launch("reserved", &[&native[..], &["net.reserve=8M"]].concat()).ok();
     host.launch("plain", &[]).ok();
     host.holm(&["status", "reserved"]).ok().has("8M reserved of up0, 16M");
     let of = |name| host.class(name);

@@ -45,7 +45,8 @@ impl Sender {
             all.push(format!("net.share={}", self.share));
         }
         if self.native {
-            all.extend(["net.mode=native".to_owned(), format!("net.address={NATIVE}")]);
+            let address = format!("net.address={NATIVE}");
+            all.extend(["net.mode=native".to_owned(), address, "net.share-address=true".to_owned()]);
         }
         all
     }
@@ -96,7 +97,7 @@ impl Rates<'_> {
             let senders = [
                 Sender::new("rates-0", 30, 0, false),
                 Sender::new("rates-1", 10, 200, false),
-                Sender::new("rates-2", 0, 100, false),
+                Sender::new("rates-2", 0, 100, true),
                 Sender::new("rates-3", 0, 300, true),
             ];
             let sent = self.sent(uplink, link, &senders, n)?;

@@ -7,6 +7,7 @@ use rustix::net::{AddressFamily, SocketType, bind, socket};
 use serde_json::Value;
 
 use super::Host;
+use crate::process::{kill_hard, process_of};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 use crate::topics::net::topology::PATIENCE;
@@ -199,6 +200,9 @@ fn a_shared_address_stays_with_the_last_guest(sandbox: &mut Sandbox) {
             if step.is_empty() {
                 host.holm(&["kill", name]).ok();
             } else {
+                // Without a monitor the command cleans up.
+                let status = host.holm(&["status", name, "--json"]).ok().json();
+                kill_hard(sandbox, process_of(&status, "monitor_pid"));
                 host.kill_at(step, &["kill", name]);
                 host.wait_for_end(name);
             }
