@@ -46,7 +46,11 @@ impl Sender {
         }
         if self.native {
             let address = format!("net.address={NATIVE}");
-            all.extend(["net.mode=native".to_owned(), address, "net.share-address=true".to_owned()]);
+            all.extend([
+                "net.mode=native".to_owned(),
+                address,
+                "net.share-address=true".to_owned(),
+            ]);
         }
         all
     }

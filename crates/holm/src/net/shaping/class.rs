@@ -49,12 +49,12 @@ pub struct Parameters {
 impl Parameters {
     /// Those of the link.
     pub fn link(rate: u64) -> Self {
-        Self { rate, ceil: rate, quantum: quantum(SHARE_DEFAULT) }
+        Self { rate, ceil: rate, quantum: quantum(SHARE_DEFAULT, rate) }
     }
 
     /// Those of the host's class.
     pub fn host(link: u64) -> Self {
-        Self { rate: of_host(link), ceil: NO_CAP, quantum: quantum(SHARE_DEFAULT) }
+        Self { rate: of_host(link), ceil: NO_CAP, quantum: quantum(SHARE_DEFAULT, link) }
     }
 
     /// Those of a guest's class.
@@ -65,7 +65,7 @@ impl Parameters {
             // A reservation without a share is capped.
             None => rate,
         };
-        Self { rate, ceil, quantum: quantum(shaping.share.unwrap_or(1)) }
+        Self { rate, ceil, quantum: quantum(shaping.share.unwrap_or(1), shaping.uplink_rate) }
     }
 
     /// The reservation in a class's rate.
@@ -74,12 +74,21 @@ impl Parameters {
     }
 }
 
-/// How much a class sends in its turn, in bytes. TCP makes packets of tens of KiB where the
-/// round-trip time is short, on slow links too (`tcp_tso_rtt_log`), and a class sends at least one:
-/// shares come out equal if turns are shorter. If they are much longer, the turns of the others
-/// last so long that a connection has too little on its way to use its own.
-fn quantum(share: u32) -> u32 {
-    share * 600
+/// The longest packet on a link whose packets are [`split`], in bytes: the longest Ethernet frame.
+pub const PACKET_MAX: u32 = 9216;
+
+/// Whether packets of a link with this rate, in bits in a second, are split before they wait. TCP
+/// makes some of tens of KiB where the round-trip time is short, on slow links too
+/// (`tcp_tso_rtt_log`). The kernel's own CAKE has the same limit.
+pub fn splits(link: u64) -> bool {
+    link < 1_000_000_000
+}
+
+/// How much a class sends in its turn, in bytes. It sends at least one packet: shares come out equal
+/// if turns are shorter. If they are much longer, the turns of the others last so long that a
+/// connection has too little on its way to use its own.
+fn quantum(share: u32, link: u64) -> u32 {
+    share * if splits(link) { PACKET_MAX / 100 } else { 600 }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use rustix::io::Errno;
 
-use super::class::{HOST, LINK, Parameters, QDISC, instance_of};
+use super::class::{HOST, LINK, Parameters, QDISC, instance_of, splits};
+use super::tbf;
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, CREATE, DUMP, ECHO, EXCL, Refused, Socket, find, number, text};
 use crate::net::request::Request;
@@ -140,7 +141,7 @@ pub fn make(socket: &Socket, interface: u32, link: u64, there: bool) -> Result<(
     class(&mut batch, interface, (LINK, QDISC), Parameters::link(link));
     class(&mut batch, interface, (HOST, LINK), Parameters::host(link));
     socket.execute(&mut batch)?;
-    if there { Ok(()) } else { fair_queue(socket, interface, HOST) }
+    if there { Ok(()) } else { queue(socket, interface, HOST, link) }
 }
 
 /// Makes or changes a guest's class.
@@ -148,7 +149,7 @@ pub fn set(socket: &Socket, id: u32, shaping: &Shaping) -> Result<(), Error> {
     let mut batch = Batch::default();
     class(&mut batch, shaping.uplink, (id, LINK), Parameters::guest(shaping));
     socket.execute(&mut batch)?;
-    fair_queue(socket, shaping.uplink, id)
+    queue(socket, shaping.uplink, id, shaping.uplink_rate)
 }
 
 /// Makes or changes a class.
@@ -176,12 +177,17 @@ fn class(batch: &mut Batch, interface: u32, (id, parent): (u32, u32), parameters
         });
 }
 
-/// A queue for each connection in a class, so that those of a guest wait little for each other. A
-/// kernel without `fq_codel` leaves the class its own, which is first in, first out.
-fn fair_queue(socket: &Socket, interface: u32, class: u32) -> Result<(), Error> {
+/// What waits in a class of a link: packets that are split, if the link is slow, and of which each
+/// connection has a queue, so that those of a guest wait little for each other. A kernel without
+/// `fq_codel` has one queue, first in, first out.
+fn queue(socket: &Socket, interface: u32, class: u32, link: u64) -> Result<(), Error> {
+    let mut parent = class;
+    if splits(link) {
+        parent = tbf::split(socket, interface, class)?;
+    }
     let mut batch = Batch::default();
     batch
-        .message(Request::MakeQdisc, RTM_NEWQDISC, CREATE, &header(interface, 0, class))
+        .message(Request::MakeQdisc, RTM_NEWQDISC, CREATE, &header(interface, 0, parent))
         .text(TCA_KIND, "fq_codel");
     match socket.execute(&mut batch) {
         Err(Refused { errno: Errno::NOENT, .. }) => Ok(()),

@@ -6,6 +6,8 @@
 //!   486d:1                 the link, with its rate
 //!     486d:2               the host, and guests without these settings: 5 % reserved, share 100
 //!     486d:C               a guest; C is instance number * 1024 + context id
+//!       qdisc C:           on a slow link: splits long packets
+//!         qdisc            a queue for each connection, where the kernel has fq_codel
 //! /run/holm/shaping.lock   locked while they are made and removed
 //! ROOT/uplink.toml         see `uplink`
 //! ```
@@ -15,11 +17,11 @@
 
 mod class;
 mod htb;
-mod receive;
+mod tbf;
 mod uplink;
 
 pub use class::class_id;
-pub use receive::receive_at_most;
+pub use tbf::receive_at_most;
 
 use super::error::Error;
 use super::lock;
