@@ -102,6 +102,7 @@ fn others(maps: &Path, put: bool) -> Result<(), String> {
                 IpAddr::V4(Ipv4Addr::new(198, 18, high, last)),
                 IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, low)),
             ],
+            shared: None,
         };
         let id = (FIRST_CGROUP + number).to_ne_bytes();
         if put {
