@@ -278,11 +278,6 @@ fn check_native(config: &Config) -> Result<(), Conflict> {
                        its IPv6 addresses are its own";
         return Err(conflict("net.share-address", message));
     }
-    if net.share_address && !net.deny.is_empty() {
-        let message = "net.deny conflicts with net.share-address: its rules find a native guest by \
-                       its address";
-        return Err(conflict("net.deny", message));
-    }
     for (name, v6) in [("IPv4", false), ("IPv6", true)] {
         let mut same = net.address.iter().enumerate().filter(|(_, a)| a.is_ipv6() == v6);
         if let Some((item, _)) = same.nth(ADDRESSES_MAX) {

@@ -117,7 +117,7 @@ pub fn admit<E: From<Error>>(
     }
     // The addresses are the guest's by now, and no rules or name of another guest.
     if !network.access.is_empty() {
-        access::set(network)?;
+        access::set(network, cgroup)?;
     }
     names::add(network)?;
     Ok(())
@@ -176,14 +176,14 @@ pub fn change(
         // At no time has it an address without rules.
         let mut native = after.native.clone();
         native.extend(before.native.iter().filter(|it| !after.native.contains(it)));
-        access::set(&Network { native, ..after.clone() })?;
+        access::set(&Network { native, ..after.clone() }, cgroup)?;
     }
     if after.mode == NetMode::Native {
         native::change(before, after, cgroup, root)?;
         names::add(after)?;
     }
     if rules {
-        access::set(after)?;
+        access::set(after, cgroup)?;
         step::done("change-access");
     }
     if after.mode == NetMode::Native && !after.access.is_empty() {

@@ -48,6 +48,7 @@ pub use mode::Files;
 pub use names::file as hosts_file;
 pub use private::{Blocker, attached_contexts, blockers, has_ruleset};
 pub use request::Request;
+pub use shaping::{add as set_rate, is_set as has_rate};
 pub use sysctl::set_ping_group_range;
 pub use traffic::{LanTraffic, Reason, Traffic, Volume};
 #[cfg(feature = "fuzzing")]

@@ -167,6 +167,11 @@ impl Network {
         own
     }
 
+    /// Its IPv4 address if that is also other guests'.
+    pub(crate) fn shared_address(&self) -> Option<IpAddr> {
+        self.native.iter().copied().find(|address| self.shares_address && address.is_ipv4())
+    }
+
     fn mac(&self, end: u8) -> [u8; 6] {
         let [_, _, high, low] = self.context.to_be_bytes();
         [0x02, 0x68, end, self.instance, high, low]

@@ -15,6 +15,7 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(what_a_private_guest_opens_is_refused).bases(&["busybox"]),
     test!(what_a_native_guest_opens_is_refused).bases(&["busybox"]),
+    test!(guests_that_share_an_address_have_rules_of_their_own).bases(&["busybox"]),
     test!(what_others_open_to_a_private_guest_is_dropped).bases(&["busybox"]),
     test!(what_others_open_to_a_native_guest_is_dropped).bases(&["busybox"]),
     test!(dhcp_is_not_refused).bases(&["busybox"]),
@@ -145,6 +146,49 @@ fn what_others_open_is_dropped(sandbox: &Sandbox, mode: &[&str], at: &str) {
         assert!(is_open(here, to, PATIENCE), "nothing is denied: {to}");
     }
     host.holm(&["rm", "--force", "web"]).ok();
+}
+
+fn guests_that_share_an_address_have_rules_of_their_own(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    let outside = &host.topology.outside;
+    let _servers = [outside.serve_tcp("192.0.2.1:25"), outside.serve_tcp("192.0.2.1:26")];
+    let run = |name: &str, port: &str, v6: &str, settings: &[&str]| {
+        let address = format!("net.address=192.0.2.10,{v6}");
+        let own = ["net.mode=native", "net.interface=up0", "net.share-address=true", &address];
+        host.run(name, &[&own, settings].concat(), &["httpd", "-f", "-p", port, "-h", "/etc"]).ok();
+    };
+    run("one", "80", "2001:db8::10", &["net.deny=out:tcp:25,in:tcp:80"]);
+    run("two", "81", "2001:db8::20", &[]);
+    run("three", "82", "2001:db8::30", &["net.deny=in:tcp:82"]);
+    let open = || {
+        ["192.0.2.10:80", "192.0.2.10:81", "192.0.2.10:82"].map(|to| is_open(outside, to, SILENCE))
+    };
+    let connects = |name| [25, 26].map(|port| host.connects(name, "192.0.2.1", port));
+    host.sandbox
+        .wait_for("the servers", || is_open(outside, "192.0.2.10:81", SILENCE).then_some(()));
+    assert_eq!(open(), [false, true, false]);
+    assert!(!is_open(outside, "[2001:db8::10]:80", SILENCE), "its own address");
+    assert_eq!((connects("one"), connects("two")), ([false, true], [true, true]));
+    assert_eq!(host.matched("one", "out:tcp:25"), 1);
+    assert!(host.matched("one", "in:tcp:80") > 0);
+    // Its loopback is not the shared address.
+    assert!(host.connects("one", "127.0.0.1", 80));
+
+    host.set("two", "net.deny=out:tcp:26").ok().has("in effect now");
+    host.set("one", "net.deny=in:tcp:80").ok();
+    assert_eq!((connects("one"), connects("two")), ([true, true], [true, false]));
+    assert_eq!(open(), [false, true, false]);
+    host.topology.host.sh("nft flush ruleset");
+    host.holm(&["ls"]).ok();
+    assert_eq!((open(), connects("two")), ([false, true, false], [true, false]));
+    // One whose end leaves its rules, as its cgroup is gone, is in nobody's way.
+    host.holm(&["kill", "three"]).ok();
+    host.holm(&["rm", "--force", "one"]).ok();
+    assert_eq!(connects("two"), [true, false]);
+    host.holm(&["start", "three"]).ok();
+    assert_eq!(open(), [false, true, false]);
+    host.holm(&["rm", "--force", "two", "three"]).ok();
+    assert!(!host.topology.host.sh("nft list tables").contains("-access"));
 }
 
 fn what_others_open_to_a_private_guest_is_dropped(sandbox: &mut Sandbox) {

@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     test!(what_a_native_guest_receives_is_capped).bases(&["busybox"]),
     test!(a_killed_change_is_repaired).bases(&["busybox"]),
     test!(a_refused_rate_changes_nothing).bases(&["busybox"]),
+    test!(a_removed_qdisc_is_restored).bases(&["busybox"]),
 ];
 
 const UPLINK: u32 = 16;
@@ -180,6 +181,29 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     }
     let left = host.topology.host.sh("tc qdisc show dev up0 root");
     assert!(!left.contains("htb"), "{left}");
+}
+
+fn a_removed_qdisc_is_restored(sandbox: &mut Sandbox) {
+    let host = host(sandbox);
+    host.launch("one", &["net.cap=4M"]).ok();
+    let told = |args: &[&str]| {
+        let printed = host.holm(args).ok();
+        [printed.stdout, printed.stderr].concat()
+    };
+    const RESTORED: &str = "the qdisc of the uplink had been removed and was restored";
+    for args in [&["ls"][..], &["status", "one"]] {
+        host.topology.host.sh("tc qdisc del dev up0 root");
+        let elsewhere = host.topology.outside.with(|| host.sandbox.holm(&["ls"])).ok();
+        assert!(!elsewhere.stderr.contains("qdisc"), "{elsewhere}");
+        assert!(told(args).contains(RESTORED), "{args:?}");
+        assert!(host.qdisc().contains("ceil 4Mbit"), "{}", host.qdisc());
+        assert!(!told(args).contains("qdisc"), "{args:?}");
+    }
+    host.topology.host.sh("tc qdisc replace dev up0 root handle 1: pfifo");
+    let refused = told(&["ls"]);
+    assert!(refused.contains("the rate is not in effect: "), "{refused}");
+    host.topology.host.sh("tc qdisc del dev up0 root");
+    host.holm(&["rm", "-f", "one"]).ok();
 }
 
 /// A client that sends to a guest as much as it can until the guest is gone.

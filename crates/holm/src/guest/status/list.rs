@@ -4,7 +4,7 @@ use std::thread::Builder;
 use super::super::error::Result;
 use super::super::handle::Guest;
 use super::super::reconcile::{
-    bound_connections, release_unowned, restore_access, restore_ruleset, sweep_one,
+    bound_connections, release_unowned, restore, restore_ruleset, sweep_one,
 };
 use super::summary::{Found, Status, Summary, inspect, unknown};
 use crate::cgroup::Figures;
@@ -123,7 +123,7 @@ pub fn oom_kills(guest: &Guest<'_>) -> Result<(u64, Option<u64>)> {
     Ok(found.map_or((0, Some(0)), |found| (found.oom_kills, last(&found))))
 }
 
-/// Restores the ruleset and the access rules if they are missing, and adds a notice to the
+/// Restores the ruleset, access rules and rates if they are missing, and adds a notice to the
 /// summaries of the guests that they protect.
 fn check_ruleset(pool: &Pool, guests: &mut [Summary]) {
     let running: Vec<_> =
@@ -134,7 +134,7 @@ fn check_ruleset(pool: &Pool, guests: &mut [Summary]) {
         let common = notice.as_ref().filter(|notice| notice.guests.contains(&guest.name));
         let common = common.map(|notice| notice.text.clone());
         let record = guest.record.as_ref();
-        let own = record.and_then(|record| restore_access(&Guest::new(pool, &guest.name), record));
+        let own = record.and_then(|record| restore(&Guest::new(pool, &guest.name), record));
         guest.ruleset_notice = match (common, own) {
             (Some(common), Some(own)) => Some(format!("{common}; {own}")),
             (common, own) => common.or(own),

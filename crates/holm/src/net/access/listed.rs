@@ -48,14 +48,35 @@ impl Listed {
         self.chains.iter().all(|chain| own.contains(chain))
     }
 
+    /// Empties a map if it leads to one of a guest's chains, and adds the cgroups of the others again:
+    /// nft can name only those that are there, and lists the others by their number.
+    fn remove_cgroup(&self, script: &mut String, table: &str, map: &str, own: &[String]) {
+        let all = self.elements.iter().filter(|(of, ..)| of == map);
+        if !all.clone().any(|(.., target)| own.contains(target)) {
+            return;
+        }
+        let _ = writeln!(script, "flush map inet {table} {map}");
+        let is_there = |key: &str| key.parse::<u64>().is_err();
+        for (_, key, target) in
+            all.filter(|(_, key, target)| is_there(key) && !own.contains(target))
+        {
+            let _ =
+                writeln!(script, "add element inet {table} {map} {{ \"{key}\" : jump {target} }}");
+        }
+    }
+
     /// The commands that remove a guest's rules, and its counters but those that it keeps.
     pub fn removal(&self, table: &str, context: u32, kept: &[String]) -> String {
         let (own, prefix) = (chains(context), counter_prefix(context));
         let mut script = String::new();
-        for (map, key, _) in self.elements.iter().filter(|(.., target)| own.contains(target)) {
+        let own_elements = self.elements.iter().filter(|(.., target)| own.contains(target));
+        for (map, key, _) in own_elements.filter(|(map, ..)| !is_of_cgroups(map)) {
             // An interface that is there is listed by its name.
             let quote = if map.ends_with("_if") { "\"" } else { "" };
             let _ = writeln!(script, "delete element inet {table} {map} {{ {quote}{key}{quote} }}");
+        }
+        for direction in CGROUPS {
+            self.remove_cgroup(&mut script, table, direction, &own);
         }
         for chain in self.chains.iter().filter(|chain| own.contains(chain)) {
             let _ = writeln!(script, "flush chain inet {table} {chain}");
@@ -67,6 +88,13 @@ impl Listed {
         }
         script
     }
+}
+
+/// The maps in which guests that share an address are found by their cgroups.
+const CGROUPS: [&str; 2] = ["out_cgroup", "in_cgroup"];
+
+fn is_of_cgroups(map: &str) -> bool {
+    CGROUPS.contains(&map)
 }
 
 fn chains(context: u32) -> [String; 2] {
@@ -87,6 +115,9 @@ mod tests {
         {"map": {"name": "in_4", "type": "ipv4_addr", "map": "verdict",
             "elem": [["192.0.2.1", {"jump": {"target": "c51_in"}}]]}},
         {"map": {"name": "in_6", "type": "ipv6_addr", "map": "verdict"}},
+        {"map": {"name": "out_cgroup", "type": "cgroupsv2", "map": "verdict",
+            "elem": [["holm/five", {"jump": {"target": "c5_out"}}],
+                ["holm/six", {"jump": {"target": "c6_out"}}], [77, {"jump": {"target": "c7_out"}}]]}},
         {"chain": {"name": "input", "hook": "input", "prio": -10, "policy": "accept"}},
         {"chain": {"name": "refuse"}},
         {"chain": {"name": "c5_out"}}, {"chain": {"name": "c51_in"}}]}"#;
@@ -97,6 +128,8 @@ mod tests {
         let script = listed.removal("T", 5, &["c5.deny_in".to_owned()]);
         let expected = "\
 delete element inet T out_if { \"h1-5\" }
+flush map inet T out_cgroup
+add element inet T out_cgroup { \"holm/six\" : jump c6_out }
 flush chain inet T c5_out
 delete chain inet T c5_out
 delete counter inet T c5.deny_out_tcp_25

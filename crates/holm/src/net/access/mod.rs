@@ -4,8 +4,11 @@
 //! table inet holm-N-access       of a Holm root, while guests with such settings run
 //!   map out_if in_if             the chains of private guests, by their interface
 //!   map out_4 out_6 in_4 in_6    the chains of native guests, by their address
+//!   map out_cgroup in_cgroup     those of guests that share an address, by their cgroup
+//!   set sharing                  the addresses that are shared
 //!   chain input forward output   the hooks, which look up the chains of what guests open, and
 //!   chain input postrouting      of what others open to them
+//!   chain sharing-out sharing-in the same for shared addresses
 //!   chain cC_out cC_in           what the guest with context id C opens, what others open to it
 //!   counter cC.deny_out_tcp_25   the packets that an item of its settings has matched
 //! /run/holm/N/access.lock        locked while they are changed
@@ -21,18 +24,25 @@ mod script;
 
 pub use counters::{Counted, counted};
 
+use std::fs;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::PathBuf;
+
 use super::error::Error;
 use super::lock;
 use super::netlink::{Batch, Socket};
 use super::nft::{self, INET};
 use super::request::Request;
+use crate::Failed;
 use crate::config::Direction;
 use crate::record::Network;
 use listed::Listed;
 
 /// Makes the rules of a guest what its network says, at once for all of them; what a rule has
 /// counted that stays is kept.
-pub fn set(network: &Network) -> Result<(), Error> {
+///
+/// `cgroup` is the guest's.
+pub fn set(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
     let Network { instance, context, .. } = *network;
     if network.access.is_empty() {
         return remove(instance, context);
@@ -47,8 +57,14 @@ pub fn set(network: &Network) -> Result<(), Error> {
         let listed = Listed::parse(&table, &nft::list(&table)?)?;
         script.push_str(&listed.removal(&table, context, &script::counters(network)));
     }
-    script.push_str(&script::guest(network));
+    script.push_str(&script::guest(network, &directory(cgroup)?));
     nft::load(&table, &script)
+}
+
+/// Where the directory is that this opens.
+fn directory(cgroup: BorrowedFd<'_>) -> Result<PathBuf, Error> {
+    let link = format!("/proc/self/fd/{}", cgroup.as_raw_fd());
+    Ok(fs::read_link(&link).map_err(|error| Failed::new("read", link, error))?)
 }
 
 /// Removes the rules of a guest, and with the last one the table; succeeds if there is nothing to
@@ -109,6 +125,6 @@ fn has_chain(
     nft::found(netfilter, &batch, |_| {})
 }
 
-fn lock(instance: u8) -> Result<std::fs::File, Error> {
+fn lock(instance: u8) -> Result<fs::File, Error> {
     lock::lock(lock::path(instance, "access"), &"the access rules of guests")
 }

@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::path::Path;
 
 use crate::config::{AccessRule, Direction, NetMode, Prefix, Proto, Protocol};
+use crate::net::GUEST_LEVEL;
 use crate::record::Network;
 
 /// The name of an instance's table, of family `inet`.
@@ -81,9 +83,39 @@ pub fn directions(network: &Network) -> impl Iterator<Item = Direction> {
         .filter(|direction| network.access.deny.iter().any(|rule| rule.direction == *direction))
 }
 
-/// A guest's counters, chains and elements of the maps.
-pub fn guest(network: &Network) -> String {
+/// The hooks for guests that share an address: whose packets are, their sockets tell. They are added
+/// with the first of them, as they want a part of the kernel (`nft_socket`) that hosts without such
+/// guests need not have.
+fn sharing_hooks(table: &str, address: IpAddr) -> String {
+    let mut script = format!(
+        r"table inet {table} {{
+  set sharing {{ type ipv4_addr; }}
+  map out_cgroup {{ type cgroupsv2 : verdict; }}
+  map in_cgroup {{ type cgroupsv2 : verdict; }}
+  chain sharing-out {{ type filter hook output priority filter - 10; policy accept; }}
+  chain sharing-in {{ type filter hook input priority filter - 10; policy accept; }}
+}}
+add element inet {table} sharing {{ {address} }}
+"
+    );
+    for (direction, side) in [(Direction::Out, "saddr"), (Direction::In, "daddr")] {
+        let name = name(direction);
+        let _ = write!(
+            script,
+            "flush chain inet {table} sharing-{name}\n\
+             add rule inet {table} sharing-{name} ip {side} @sharing \
+             socket cgroupv2 level {GUEST_LEVEL} vmap @{name}_cgroup\n"
+        );
+    }
+    script
+}
+
+/// A guest's counters, chains and elements of the maps. `cgroup` is the directory of its cgroup.
+pub fn guest(network: &Network, cgroup: &Path) -> String {
     let (table, mut script) = (table(network.instance), String::new());
+    if let Some(address) = network.shared_address() {
+        script.push_str(&sharing_hooks(&table, address));
+    }
     for name in counters(network) {
         let _ = writeln!(script, "add counter inet {table} {name}");
     }
@@ -93,7 +125,7 @@ pub fn guest(network: &Network) -> String {
         for rule in rules(network, direction) {
             let _ = writeln!(script, "add rule inet {table} {chain} {rule}");
         }
-        for (map, key) in elements(network, direction) {
+        for (map, key) in elements(network, direction, cgroup) {
             let _ = writeln!(script, "add element inet {table} {map} {{ {key} : jump {chain} }}");
         }
     }
@@ -160,13 +192,20 @@ fn matches(rule: &AccessRule) -> String {
 }
 
 /// The maps in which a guest's packets are found, with their keys.
-fn elements(network: &Network, direction: Direction) -> Vec<(String, String)> {
+fn elements(network: &Network, direction: Direction, cgroup: &Path) -> Vec<(String, String)> {
     let direction = name(direction);
     if network.mode == NetMode::Private {
         return vec![(format!("{direction}_if"), network.host_index().to_string())];
     }
     let family = |address: &IpAddr| if address.is_ipv4() { 4 } else { 6 };
-    let element = |address| (format!("{direction}_{}", family(address)), address.to_string());
+    let shared = network.shared_address();
+    let element = |address: &IpAddr| match shared {
+        // nft wants it below /sys/fs/cgroup, where systems with v1 have another filesystem.
+        Some(shared) if shared == *address => {
+            (format!("{direction}_cgroup"), format!("\"../../..{}\"", cgroup.display()))
+        }
+        _ => (format!("{direction}_{}", family(address)), address.to_string()),
+    };
     network.native.iter().map(element).collect()
 }
 
@@ -188,11 +227,12 @@ mod tests {
 
     #[test]
     fn exceptions_come_first() {
-        let script = guest(&network(
+        let network = network(
             NetMode::Private,
             &["out:tcp:25-26", "in"],
             &["out:tcp@192.0.2.0/24", "in:icmp@2001:db8::/32"],
-        ));
+        );
+        let script = guest(&network, Path::new("/none"));
         let expected = "\
 add counter inet holm-1-access c5.allow_out_tcp_at_192.0.2.0/24
 add counter inet holm-1-access c5.allow_in_icmp_at_2001_db8__/32
@@ -216,11 +256,22 @@ add element inet holm-1-access in_if { 10100005 : jump c5_in }
 
     #[test]
     fn native_guests_are_found_by_their_addresses() {
-        let script = guest(&network(NetMode::Native, &["out:tcp:25"], &["in"]));
+        let network = network(NetMode::Native, &["out:tcp:25"], &["in"]);
+        let script = guest(&network, Path::new("/none"));
         for element in ["out_4 { 192.0.2.1 : jump c5_out }", "out_6 { 2001:db8::1 : jump c5_out }"]
         {
             assert!(script.contains(element), "{script}");
         }
         assert!(!script.contains("c5_in"), "exceptions alone: {script}");
+        let sharing = Network { shares_address: true, ..network };
+        let script = guest(&sharing, Path::new("/sys/fs/cgroup/holm/web"));
+        for element in [
+            "out_cgroup { \"../../../sys/fs/cgroup/holm/web\" : jump c5_out }",
+            "out_6 { 2001:db8::1 : jump c5_out }",
+            "sharing { 192.0.2.1 }",
+        ] {
+            assert!(script.contains(element), "{script}");
+        }
+        assert!(!script.contains("out_4 {"), "{script}");
     }
 }

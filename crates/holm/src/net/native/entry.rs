@@ -250,8 +250,7 @@ fn is_added(network: &Network) -> bool {
 
 /// Makes another guest that has the same address the one that is found by it, before `id` goes.
 fn hand_over(network: &Network, id: CgroupId) -> Result<(), Error> {
-    let shared = network.native.iter().find(|address| address.is_ipv4());
-    let Some(&address) = shared.filter(|_| network.shares_address) else { return Ok(()) };
+    let Some(address) = network.shared_address() else { return Ok(()) };
     let guests = programs::map(network.instance, Map::Guests)?;
     let owners = programs::map(network.instance, Map::Owners)?;
     for other in guests.keys().map_err(fail("ask for"))? {

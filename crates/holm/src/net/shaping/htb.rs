@@ -93,6 +93,18 @@ pub fn uplinks(socket: &Socket) -> Result<Vec<u32>, Error> {
     Ok(all)
 }
 
+/// Whether an interface has a class. Of one that is gone none is missing.
+pub fn has_class(socket: &Socket, interface: u32, class: u32) -> Result<bool, Error> {
+    let mut batch = Batch::default();
+    batch.message(Request::ListClasses, RTM_GETTCLASS, ECHO, &header(interface, class, 0));
+    batch.acknowledge();
+    match socket.query(&batch, |_, _| {}) {
+        Err(Refused { errno: Errno::NOENT, .. }) => Ok(false),
+        Err(Refused { errno: Errno::NODEV, .. }) => Ok(true),
+        asked => Ok(asked.map(|()| true)?),
+    }
+}
+
 /// The guests' classes of an interface.
 pub fn classes(socket: &Socket, interface: u32) -> Result<Vec<Class>, Error> {
     let mut batch = Batch::default();

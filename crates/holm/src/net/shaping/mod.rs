@@ -69,6 +69,13 @@ pub fn add(network: &Network) -> Result<(), Error> {
     htb::set(&socket, class, shaping)
 }
 
+/// Whether a guest has its class: another program may have removed the qdisc.
+pub fn is_set(network: &Network) -> Result<bool, Error> {
+    let Some(shaping) = &network.shaping else { return Ok(true) };
+    let class = class_id(network.instance, network.context);
+    htb::has_class(&Socket::route()?, shaping.uplink, class)
+}
+
 /// Refuses to reserve more than the uplink has.
 fn check_reserve(socket: &Socket, class: u32, shaping: &Shaping) -> Result<(), Error> {
     let Some(reserve) = shaping.reserve else { return Ok(()) };
