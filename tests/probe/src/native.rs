@@ -59,8 +59,8 @@ pub fn serve(report: &mut Report, name: &str) {
     }
 }
 
-/// Serves at each of `all`, such as tcp:0.0.0.0:80 (tcp6 for IPv6 alone, udp-shared for a socket that
-/// allows others at its port), and says which are refused.
+/// Serves at each of `all`, such as tcp:0.0.0.0:80 (tcp6 for IPv6 alone, udp-shared for a socket
+/// that allows others at its port), and says which are refused.
 pub fn serve_at(name: &str, all: &[&str]) {
     let mut refused = false;
     for at in all {

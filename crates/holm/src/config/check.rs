@@ -265,7 +265,7 @@ fn check_native(config: &Config) -> Result<(), Conflict> {
     let excluded = [
         ("net.publish", !net.publish.is_empty()),
         ("net.ports", net.ports.is_some()),
-        ("net.flows", net.flows),
+        ("net.flows", net.flows && !net.share_address),
     ];
     if let Some((key, _)) = excluded.iter().find(|(_, given)| *given) {
         let message = format!(

@@ -8,6 +8,7 @@ use rustix::fs::{Mode as FileMode, OFlags, openat};
 use super::access;
 use super::dns;
 use super::error::Error;
+use super::flows::listen;
 use super::host::Host;
 use super::lan;
 use super::mode::{Files, Mode};
@@ -110,9 +111,13 @@ pub fn admit<E: From<Error>>(
             let instance = network.instance;
             private::to_native::add(instance, native::id(cgroup)?, || native::ids(instance))?;
         }
-        if !network.access.is_empty() || has_veth(network) || native::is_tracking()? {
+        let tracks = !network.access.is_empty() || network.flows || has_veth(network);
+        if tracks || native::is_tracking()? {
             native::bound(network.instance, pool.as_fd())?;
             step::done("native-bound");
+        }
+        if is_native && network.flows {
+            native::tell_flows(network, native::id(cgroup)?)?;
         }
     }
     // The addresses are the guest's by now, and no rules or name of another guest.
@@ -223,6 +228,18 @@ pub fn bound_connections<E: From<Error>>(
     Ok(native::bound(network.instance, pool()?.as_fd())?)
 }
 
+/// Whether the connections of a guest with `net.flows` are told: of a native one others may have
+/// removed the rule, those of private ones are restored with their ruleset.
+pub fn tells_flows(network: &Network, cgroup: BorrowedFd<'_>) -> Result<bool, Error> {
+    Ok(network.mode != NetMode::Native || native::tells_flows(network, native::id(cgroup)?)?)
+}
+
+/// Has the connections of a native guest that runs told again.
+pub fn tell_flows(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
+    native::bound(network.instance, above(cgroup)?.as_fd())?;
+    native::tell_flows(network, native::id(cgroup)?)
+}
+
 /// Takes back what [`admit`] has given a guest, after its last process has ended; succeeds if there
 /// is nothing to take back.
 pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
@@ -234,7 +251,11 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
     }
     match network.mode {
         NetMode::Native => {
-            private::to_native::forget(network.instance, native::id(cgroup)?)?;
+            let id = native::id(cgroup)?;
+            private::to_native::forget(network.instance, id)?;
+            if network.flows {
+                native::forget_flows(network, id)?;
+            }
             native::dismiss(network, cgroup)
         }
         _ => Ok(()),
@@ -339,5 +360,5 @@ pub fn responder(network: &Network) -> Result<Option<OwnedFd>, Error> {
 /// The socket that tells a guest's monitor the connections which the guest opens, and the number of
 /// its group; `None` without `net.flows`.
 pub fn flows(network: &Network) -> Result<Option<(OwnedFd, u16)>, Error> {
-    implementation(network).flows(network)
+    network.flows.then(|| listen(network)).transpose()
 }

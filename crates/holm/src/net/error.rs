@@ -323,6 +323,7 @@ impl Error {
 impl Coded for Error {
     fn details(&self) -> Details {
         let another_port = "choose another port, or stop what uses it";
+        let in_use = |address: &IpAddr| Details::new(Code::AddressInUse).object(address);
         match self {
             Self::Look(failed) => failed.details(),
             Self::Kernel { request, .. } => Details::new(Code::NetworkFailed).object(request),
@@ -331,17 +332,13 @@ impl Coded for Error {
             | Self::PortProgram { interface, .. } => {
                 Details::new(Code::NetworkFailed).object(interface)
             }
-            Self::AddressTaken { address } => {
-                Details::new(Code::AddressInUse).object(address).remedy("set another net.address")
-            }
-            Self::NotShared { address } => Details::new(Code::AddressInUse)
-                .object(address)
+            Self::AddressTaken { address } => in_use(address).remedy("set another net.address"),
+            Self::NotShared { address } => in_use(address)
                 .remedy("set net.share-address for both, in one Holm root, or another net.address"),
             Self::BadAddress { address, why } => {
                 Details::new(Code::AddressInvalid).object(address).reason(why)
             }
-            Self::HostsAddress { address } => Details::new(Code::AddressInUse)
-                .object(address)
+            Self::HostsAddress { address } => in_use(address)
                 .reason("it is an address of this host itself")
                 .remedy("set another net.address, or publish ports there with net.publish"),
             Self::NotHosts { address } => Details::new(Code::AddressNotFound)

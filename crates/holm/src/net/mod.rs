@@ -10,6 +10,7 @@ mod addresses;
 mod by_mode;
 mod dns;
 mod error;
+mod flows;
 mod host;
 mod lan;
 mod link;
@@ -39,7 +40,7 @@ pub use by_mode::{
     admit, after_release, attach, bound_connections, change, check_address, check_addresses,
     clean_up, configure_inside, destroy_instance, detach, detach_unrecorded, dismiss, files, flows,
     has_host_side, has_own_namespace, has_veth, is_attached, plan, readdressed, reshaped,
-    responder, restore_ruleset, traffic, with_access,
+    responder, restore_ruleset, tell_flows, tells_flows, traffic, with_access,
 };
 pub use error::Error;
 pub use lan::{plan as plan_lan, traffic as lan_traffic};

@@ -59,11 +59,6 @@ pub trait Mode {
     fn responder(&self, _network: &Network) -> Result<Option<OwnedFd>, Error> {
         Ok(None)
     }
-
-    /// The socket that tells the connections which the guest opens, and its group.
-    fn flows(&self, _network: &Network) -> Result<Option<(OwnedFd, u16)>, Error> {
-        Ok(None)
-    }
 }
 
 /// Boot files with a guest's network configuration.

@@ -17,6 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(connections_are_told_by_the_port_that_others_see).bases(&["busybox"]),
     test!(addresses_and_ports_are_told_after_the_guest_is_gone).bases(&["busybox"]),
     test!(flows_go_on_after_a_flush_and_without_the_first_monitor).bases(&["busybox"]),
+    test!(guests_that_share_an_address_are_told_apart).bases(&["busybox"]),
     test!(the_last_flows_are_recorded).bases(&["busybox"]),
     test!(flows_that_are_lost_are_told).bases(&["busybox"]),
     test!(damaged_records_are_passed_over).bases(&["busybox"]),
@@ -175,6 +176,50 @@ fn flows_go_on_after_a_flush_and_without_the_first_monitor(sandbox: &mut Sandbox
     let client = host.ask("web", "udp", "192.0.2.1:25");
     assert_eq!(host.who(client)["name"], "web", "after the first monitor");
     host.holm(&["rm", "--force", "web"]).ok();
+}
+
+/// As the slices of `PlanetLab` were: several at one address of the host.
+fn guests_that_share_an_address_are_told_apart(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    let _servers = host.tell_clients(25);
+    let mount = format!("mounts+={}:/probe:ro", sandbox.probe_directory().display());
+    let share = ["net.mode=native", "net.address=192.0.2.10", "net.share-address=true", &mount];
+    for name in ["one", "two"] {
+        host.run(name, &[&share[..], &["net.flows=true"]].concat(), SLEEP).ok();
+    }
+    host.run("mute", &share, SLEEP).ok();
+    let asked = |name: &str| {
+        for protocol in ["tcp", "udp"] {
+            let client = host.ask(name, protocol, "192.0.2.1:25");
+            assert_eq!(client.ip().to_string(), "192.0.2.10");
+            let flow = host.who(client);
+            assert_eq!((&flow["name"], &flow["protocol"]), (&name.into(), &protocol.into()));
+        }
+    };
+    asked("one");
+    asked("two");
+    let unrecorded = host.ask("mute", "tcp", "192.0.2.1:25");
+    for args in [&["ls"][..], &["status", "one", "two"]] {
+        host.topology.host.sh("nft flush ruleset");
+        let printed = host.holm(args).ok();
+        let said = [printed.stdout, printed.stderr].concat();
+        assert!(said.contains("net.flows had been flushed and was restored"), "{said}");
+        asked("two");
+    }
+    asked("one");
+    // The end of one, and what nobody records.
+    host.holm(&["rm", "--force", "one"]).ok();
+    asked("two");
+    let rules = || host.topology.host.sh("nft list ruleset | grep -o 'flows_[0-9]' | wc -l");
+    assert_eq!(rules(), "2\n", "a chain and an element");
+    let had = host.flows(&["--address", &unrecorded.to_string()]);
+    assert!(had.iter().all(|flow| flow["kind"] == "address"), "{had:?}");
+    assert_eq!(had.len(), 3, "who had the address: {had:?}");
+    let connections =
+        |name| host.flows(&[name]).iter().filter(|flow| flow["kind"] == "connection").count();
+    assert_eq!((connections("one"), connections("two")), (4, 8));
+    host.holm(&["rm", "--force", "two", "mute"]).ok();
+    assert_eq!(rules(), "0\n");
 }
 
 /// What the kernel has not told yet when the guest ends: nothing comes later.

@@ -117,8 +117,8 @@ pub const KEYS: [Key; 19] = [
         kind: Kind::Bool,
         default: "false",
         effect: NextStart,
-        help: "the connections that a private guest opens are recorded, for `holm flows`: from which \
-               port of the host, to whom, and when",
+        help: "the connections that a guest opens from an address that is not its alone are recorded, \
+               for `holm flows`: from which port, to whom, and when",
         set: |c, i| flag(i).map(|v| c.net.flows = v),
         show: |c, _| vec![c.net.flows.to_string()],
     },

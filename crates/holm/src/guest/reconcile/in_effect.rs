@@ -4,6 +4,7 @@ use super::super::error::{Error, Result};
 use super::super::handle::Guest;
 use super::super::running::read_record;
 use super::START_MAX;
+use crate::cgroup::GuestCgroup;
 use crate::failed::in_one_line;
 use crate::net;
 use crate::pool;
@@ -13,43 +14,64 @@ use crate::record::{Network, RunRecord, now};
 struct Restored {
     /// Whether a network has it.
     is_wanted: fn(&Network) -> bool,
-    is_there: fn(&Network) -> std::result::Result<bool, net::Error>,
-    /// Makes it for the guest with this cgroup.
+    /// Whether the guest with this cgroup has it.
+    is_there: fn(&Network, BorrowedFd<'_>) -> std::result::Result<bool, net::Error>,
     make: fn(&Network, BorrowedFd<'_>) -> std::result::Result<(), net::Error>,
-    /// Its name, and what is told when it was restored.
+    /// Its name, and what is said when it was restored.
     name: &'static str,
-    restored: &'static str,
+    said: &'static str,
 }
 
-const ALL: [Restored; 2] = [
+const ALL: [Restored; 3] = [
     Restored {
         is_wanted: |network| !network.access.is_empty(),
-        is_there: net::has_access_rules,
+        is_there: |network, _| net::has_access_rules(network),
         make: net::set_access_rules,
         name: "net.deny",
-        restored: "net.deny had been flushed and was restored; until now nothing was refused",
+        said: "net.deny had been flushed and was restored; until now nothing was refused",
     },
     Restored {
         is_wanted: |network| network.shaping.is_some(),
-        is_there: net::has_rate,
+        is_there: |network, _| net::has_rate(network),
         make: |network, _| net::set_rate(network),
         name: "the rate",
-        restored: "the qdisc of the uplink had been removed and was restored; until now the guest \
+        said: "the qdisc of the uplink had been removed and was restored; until now the guest \
                    had no rate",
+    },
+    Restored {
+        is_wanted: |network| network.flows,
+        is_there: net::tells_flows,
+        make: net::tell_flows,
+        name: "net.flows",
+        said: "net.flows had been flushed and was restored; until now no connection was recorded",
     },
 ];
 
 /// Restores the access rules and the rate of a guest that runs if they were removed. Tells that in
 /// a sentence, or that it could not, or that a look at them has failed.
 pub fn restore(guest: &Guest<'_>, record: &RunRecord) -> Option<String> {
-    let wanted = ALL.iter().filter(|it| (it.is_wanted)(&record.network));
-    let told: Vec<_> = wanted.filter_map(|it| it.restore(guest, record)).collect();
+    let mut wanted = ALL.iter().filter(|it| (it.is_wanted)(&record.network)).peekable();
+    wanted.peek()?;
+    let cgroup = match guest.cgroup() {
+        // It has ended since it was looked at.
+        Ok(None) => return None,
+        Ok(Some(cgroup)) => cgroup,
+        Err(error) => {
+            return Some(format!("its network was not looked at: {}", in_one_line(&error)));
+        }
+    };
+    let told: Vec<_> = wanted.filter_map(|it| it.restore(guest, record, &cgroup)).collect();
     (!told.is_empty()).then(|| told.join("; "))
 }
 
 impl Restored {
-    fn restore(&self, guest: &Guest<'_>, record: &RunRecord) -> Option<String> {
-        match (self.is_there)(&record.network) {
+    fn restore(
+        &self,
+        guest: &Guest<'_>,
+        record: &RunRecord,
+        cgroup: &GuestCgroup,
+    ) -> Option<String> {
+        match (self.is_there)(&record.network, cgroup.dir_fd()) {
             Ok(true) => return None,
             Ok(false) => {}
             Err(error) => {
@@ -59,7 +81,7 @@ impl Restored {
         }
         match self.made(guest, record) {
             Ok(false) => None,
-            Ok(true) => Some(self.restored.to_owned()),
+            Ok(true) => Some(self.said.to_owned()),
             Err(error) => Some(format!("{} is not in effect: {}", self.name, in_one_line(&error))),
         }
     }
@@ -85,7 +107,7 @@ impl Restored {
             || !(self.is_wanted)(network)
             || !cgroup.populated()?
             || !net::is_attached(network)?
-            || (self.is_there)(network)?
+            || (self.is_there)(network, cgroup.dir_fd())?
         {
             return Ok(false);
         }

@@ -48,8 +48,8 @@ impl Listed {
         self.chains.iter().all(|chain| own.contains(chain))
     }
 
-    /// Empties a map if it leads to one of a guest's chains, and adds the cgroups of the others again:
-    /// nft can name only those that are there, and lists the others by their number.
+    /// Empties a map if it leads to one of a guest's chains, and adds the cgroups of the others
+    /// again: nft can name only those that are there, and lists the others by their number.
     fn remove_cgroup(&self, script: &mut String, table: &str, map: &str, own: &[String]) {
         let all = self.elements.iter().filter(|(of, ..)| of == map);
         if !all.clone().any(|(.., target)| own.contains(target)) {

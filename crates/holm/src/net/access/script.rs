@@ -83,9 +83,9 @@ pub fn directions(network: &Network) -> impl Iterator<Item = Direction> {
         .filter(|direction| network.access.deny.iter().any(|rule| rule.direction == *direction))
 }
 
-/// The hooks for guests that share an address: whose packets are, their sockets tell. They are added
-/// with the first of them, as they want a part of the kernel (`nft_socket`) that hosts without such
-/// guests need not have.
+/// The hooks for guests that share an address: whose packets are, their sockets tell. They are
+/// added with the first of them, as they want a part of the kernel (`nft_socket`) that hosts
+/// without such guests need not have.
 fn sharing_hooks(table: &str, address: IpAddr) -> String {
     let mut script = format!(
         r"table inet {table} {{

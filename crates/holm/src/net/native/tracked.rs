@@ -1,4 +1,5 @@
-//! The bound of the connections that native guests open, where the host tracks connections.
+//! The bound of the connections that native guests open, where the host tracks connections, and
+//! what tells those of guests with `net.flows`.
 //!
 //! Rules that ask connection tracking turn it on, which costs every packet: so the table is there
 //! only where something else has turned it on. It matches cgroups, so a start adds nothing to it.
@@ -7,14 +8,17 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use rustix::fs::fstat;
+use rustix::io::Errno;
 
 use crate::failed::read_if_there;
 use crate::net::error::Error;
+use crate::net::flows::{self, Rule};
 use crate::net::lock;
 use crate::net::netlink::{Batch, Socket};
 use crate::net::nft::{self, GETSETELEM, NEWSETELEM, Place};
 use crate::net::request::Request;
-use crate::net::{CONNECTIONS_MAX, GUEST_LEVEL};
+use crate::net::{CONNECTIONS_MAX, CgroupId, GUEST_LEVEL};
+use crate::record::Network;
 
 /// The Holm root's cgroup is one above its guests'.
 const ROOT_LEVEL: u32 = GUEST_LEVEL - 1;
@@ -29,18 +33,27 @@ fn script(table: &str) -> String {
 delete table inet {table}
 table inet {table} {{
   # The cgroup of the Holm root.
-  set root {{ type cgroupsv2; }}
+  set pool {{ type cgroupsv2; }}
   set openers {{ type cgroupsv2; flags dynamic; }}
   set refused_openers {{ type cgroupsv2; flags dynamic, timeout; timeout 100ms; }}
   # The first packet of each connection: an entry that is not in the table yet.
   chain opened_by_guests {{
     type filter hook output priority mangle; policy accept;
-    socket cgroupv2 level {ROOT_LEVEL} @root ct state new ct status ! confirmed goto count_opened
+    socket cgroupv2 level {ROOT_LEVEL} @pool ct state new ct status ! confirmed goto count_opened
   }}
   # As those of private guests are counted.
   chain count_opened {{
     socket cgroupv2 level {GUEST_LEVEL} @refused_openers drop
     add @openers {{ socket cgroupv2 level {GUEST_LEVEL} ct count over {CONNECTIONS_MAX} }} goto refuse
+  }}
+  map flows {{ type cgroupsv2 : verdict; }}
+  # Each connection that leaves the host from a shared address once, as others see it.
+  chain recorded {{
+    type filter hook output priority 110; policy accept;
+    oifname != lo meta nfproto ipv4 ct state new ct status ! confirmed goto find_opener
+  }}
+  chain find_opener {{
+    socket cgroupv2 level {GUEST_LEVEL} vmap @flows
   }}
   chain refuse {{
     add @refused_openers {{ socket cgroupv2 level {GUEST_LEVEL} }}
@@ -61,7 +74,7 @@ pub fn is_on() -> Result<bool, Error> {
 /// Bounds the connections of an instance's native guests; `pool` is the cgroup of its Holm root.
 /// Returns whether they were not bounded before.
 pub fn bound(instance: u8, pool: BorrowedFd<'_>) -> Result<bool, Error> {
-    let failed = |errno: rustix::io::Errno| Error::Programs {
+    let failed = |errno: Errno| Error::Programs {
         what: "find",
         object: "the cgroup of the Holm root".to_owned(),
         source: errno.into(),
@@ -81,6 +94,41 @@ pub fn bound(instance: u8, pool: BorrowedFd<'_>) -> Result<bool, Error> {
     Ok(true)
 }
 
+/// Has the connections of a guest with `net.flows` told to its monitor from now on. The table is
+/// there: [`bound`] has made it.
+pub fn tell_flows(network: &Network, id: CgroupId) -> Result<(), Error> {
+    let group = flows::group_of(network)?;
+    with_rule(
+        network,
+        id,
+        |rule| Ok(Socket::netfilter()?.commit(|batch| rule.begin(batch, group))?),
+    )
+}
+
+/// Whether they are.
+pub fn tells_flows(network: &Network, id: CgroupId) -> Result<bool, Error> {
+    with_rule(network, id, |rule| rule.is_there(&Socket::netfilter()?))
+}
+
+/// Has them told no longer; succeeds if they are not.
+pub fn forget_flows(network: &Network, id: CgroupId) -> Result<(), Error> {
+    let removed =
+        with_rule(network, id, |rule| Ok(Socket::netfilter()?.commit(|batch| rule.remove(batch))))?;
+    match removed {
+        Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
+        _ => Ok(()),
+    }
+}
+
+fn with_rule<T>(
+    network: &Network,
+    id: CgroupId,
+    each: impl FnOnce(Rule<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let table = table(network.instance);
+    each(Rule { table: &table, key: &id, context: network.context })
+}
+
 /// Removes the bound; succeeds if there is none.
 pub fn unbound(instance: u8) -> Result<(), Error> {
     nft::delete_table(&table(instance))
@@ -96,6 +144,6 @@ fn is_bounded(netfilter: &Socket, instance: u8, root: u64) -> Result<bool, Error
 /// A message about the element for the cgroup of the Holm root.
 fn element(batch: &mut Batch, kind: u16, instance: u8, root: u64) {
     let (table, key) = (table(instance), root.to_ne_bytes());
-    let place = Place { table: &table, set: "root", key: &key };
+    let place = Place { table: &table, set: "pool", key: &key };
     place.message(batch, Request::BoundConnections, kind, |_| {});
 }

@@ -5,11 +5,12 @@ use std::net::IpAddr;
 
 use rustix::io::Errno;
 
-use super::flows;
+use super::recorded;
 use super::ruleset::{COUNTS, table};
 use crate::config::{Proto, Publish};
 use crate::net::addresses::host_prefix;
 use crate::net::error::Error;
+use crate::net::flows;
 use crate::net::link;
 use crate::net::netlink::{Attributes, Batch, DUMP, Socket, find};
 use crate::net::nft::{
@@ -152,7 +153,7 @@ pub fn begin_counts(network: &Network) -> Result<(), Error> {
             let element = Element { set, key: key.to_vec(), data: Vec::new() };
             element.message(batch, Request::ResetCounts, DESTROYSETELEM, network.instance);
         }
-        flows::begin(batch, network, group);
+        recorded::begin(batch, network, group);
     })?)
 }
 

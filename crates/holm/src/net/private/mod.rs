@@ -8,11 +8,11 @@
 mod attach;
 mod complete;
 mod elements;
-mod flows;
 mod foreign_chains;
 mod forwarding;
 mod lease;
 mod networkd;
+mod recorded;
 mod ruleset;
 mod table;
 mod taken;
@@ -64,10 +64,6 @@ impl Mode for Private {
 
     fn clean_up(&self, network: &Network) -> Result<(), Error> {
         attach::unpublish(network)
-    }
-
-    fn flows(&self, network: &Network) -> Result<Option<(OwnedFd, u16)>, Error> {
-        network.flows.then(|| flows::listen(network)).transpose()
     }
 
     fn files(&self, network: &Network) -> Files {

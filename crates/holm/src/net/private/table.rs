@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::elements::{add, wanted};
-use super::flows;
+use super::recorded;
 use super::ruleset::{DIGEST_PREFIX, digest, ruleset, table};
 use crate::net::dns::Resolver;
 use crate::net::error::Error;
@@ -61,7 +61,7 @@ pub fn ensure(route: &Socket, instance: u8, resolver: &Resolver) -> Result<(), E
     )?;
     // Guests may run already: the ruleset was flushed, or another version of Holm loaded it.
     add(&netfilter, instance, &wanted(route, instance)?)?;
-    flows::restore(&netfilter, instance)
+    recorded::restore(&netfilter, instance)
 }
 
 /// Deletes the instance's table, if it exists.

@@ -84,8 +84,8 @@ pub fn splits(link: u64) -> bool {
     link < 1_000_000_000
 }
 
-/// How much a class sends in its turn, in bytes. It sends at least one packet: shares come out equal
-/// if turns are shorter. If they are much longer, the turns of the others last so long that a
+/// How much a class sends in its turn, in bytes. It sends at least one packet: shares come out
+/// equal if turns are shorter. If they are much longer, the turns of the others last so long that a
 /// connection has too little on its way to use its own.
 fn quantum(share: u32, link: u64) -> u32 {
     share * if splits(link) { PACKET_MAX / 100 } else { 600 }

@@ -3,6 +3,7 @@
 use rustix::io::Errno;
 
 use super::class::{HOST, LINK, Parameters, QDISC, instance_of, splits};
+use super::message::{gone, header, rate_spec, ticks};
 use super::tbf;
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, CREATE, DUMP, ECHO, EXCL, Refused, Socket, find, number, text};
@@ -48,15 +49,6 @@ pub struct Class {
     pub id: u32,
     /// Bits in a second.
     pub reserve: u64,
-}
-
-/// `struct tcmsg`.
-pub fn header(interface: u32, handle: u32, parent: u32) -> [u8; 20] {
-    let mut header = [0; 20];
-    header[4..8].copy_from_slice(&interface.to_ne_bytes());
-    header[8..12].copy_from_slice(&handle.to_ne_bytes());
-    header[12..16].copy_from_slice(&parent.to_ne_bytes());
-    header
 }
 
 /// The interface and the handle in a `struct tcmsg`.
@@ -207,26 +199,10 @@ fn queue(socket: &Socket, interface: u32, class: u32, link: u64) -> Result<(), E
     }
 }
 
-/// `struct tc_ratespec` of a rate in bytes in a second, for frames of Ethernet: the kernel then
-/// needs no table.
-pub fn rate_spec(rate: u64) -> [u8; 12] {
-    const ETHERNET: u8 = 1;
-    let mut spec = [0; 12];
-    spec[1] = ETHERNET;
-    spec[8..].copy_from_slice(&u32::try_from(rate).unwrap_or(u32::MAX).to_ne_bytes());
-    spec
-}
-
 /// What may be sent at once after a silence, in bytes: what the rate allows in a millisecond, or a
 /// packet of the longest Ethernet frames.
 fn burst(rate: u64) -> u64 {
     (rate / 1000).max(9216)
-}
-
-/// How long it takes to send so many bytes at a rate in bytes in a second, in the kernel's ticks of
-/// 64 nanoseconds.
-pub fn ticks(bytes: u64, rate: u64) -> u32 {
-    u32::try_from(bytes * 1_000_000_000 / rate / 64).unwrap_or(u32::MAX)
 }
 
 /// Removes a class, if it is there.
@@ -242,12 +218,4 @@ pub fn destroy(socket: &Socket, interface: u32) -> Result<(), Error> {
     let header = header(interface, QDISC, TC_H_ROOT);
     batch.message(Request::RemoveQdisc, RTM_DELQDISC, 0, &header);
     gone(socket.execute(&mut batch))
-}
-
-/// What was done, if that was not to remove something that is not there.
-pub fn gone(done: Result<(), Refused>) -> Result<(), Error> {
-    match done {
-        Err(Refused { errno: Errno::NOENT | Errno::NODEV, .. }) => Ok(()),
-        done => Ok(done?),
-    }
 }

@@ -17,6 +17,7 @@
 
 mod class;
 mod htb;
+mod message;
 mod tbf;
 mod uplink;
 

@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::class::{PACKET_MAX, QDISC};
-use super::htb::{gone, header, rate_spec, ticks};
+use super::message::{gone, header, rate_spec, ticks};
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, CREATE, REPLACE, Refused, Socket};
 use crate::net::request::Request;
@@ -28,8 +28,8 @@ pub fn receive_at_most(interface: u32, cap: Option<u64>) -> Result<(), Error> {
     Ok(socket.execute(&mut batch)?)
 }
 
-/// Has all packets of a class of HTB split that are longer than Ethernet frames, and returns where a
-/// queue for them can be. A kernel without this qdisc leaves the class as it is.
+/// Has all packets of a class of HTB split that are longer than Ethernet frames, and returns where
+/// a queue for them can be. A kernel without this qdisc leaves the class as it is.
 pub fn split(socket: &Socket, interface: u32, class: u32) -> Result<u32, Error> {
     // Bytes in a second: so fast that nothing waits for it.
     const NO_BOUND: u64 = 1_000_000_000_000;

@@ -1,6 +1,6 @@
 //! Native guests that have one IPv4 address together.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketType, bind, socket};
@@ -103,12 +103,17 @@ fn a_shared_port_is_of_who_has_it(sandbox: &mut Sandbox) {
     host.share("one", ONE, &["tcp:[::]:80", "udp-shared:0.0.0.0:53", "udp-shared:[::]:54"]);
     // Its own sockets can share a port, as everywhere.
     host.share("two", TWO, &["udp-shared:0.0.0.0:55", "udp-shared:192.0.2.10:55"]);
-    let _hosts = host.topology.host.with(|| {
+    let (_server, resolver) = host.topology.host.with(|| {
         let resolver = socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
         set_socket_reuseaddr(&resolver, true).unwrap();
         bind(&resolver, &SocketAddr::from(([0, 0, 0, 0], 67))).unwrap();
-        (TcpListener::bind("0.0.0.0:22").unwrap(), resolver)
+        (TcpListener::bind("0.0.0.0:22").unwrap(), UdpSocket::from(resolver))
     });
+    // It gets what is sent to its port there, too.
+    resolver.set_read_timeout(Some(PATIENCE)).unwrap();
+    let client = host.topology.outside.with(|| UdpSocket::bind("0.0.0.0:0").unwrap());
+    client.send_to(b"?", "192.0.2.10:67").unwrap();
+    assert_eq!(resolver.recv(&mut [0; 8]).unwrap(), 1);
     let all = [
         "tcp:0.0.0.0:80",
         "tcp:192.0.2.10:80",
@@ -122,8 +127,8 @@ fn a_shared_port_is_of_who_has_it(sandbox: &mut Sandbox) {
         "udp-shared:0.0.0.0:67",
     ];
     let refused = host.refused_servers("two", &all);
-    let expected: String = all.iter().map(|at| format!("{at}: AddrInUse\n")).collect();
-    assert_eq!(refused, expected);
+    let expected = all.map(|at| format!("{at}: AddrInUse"));
+    assert_eq!(refused.lines().collect::<Vec<_>>(), expected);
     assert_eq!(host.ask_from(true, "udp", "192.0.2.10:53"), "one asked by 192.0.2.1");
     assert_eq!(host.ask_from(true, "udp", "192.0.2.10:54"), "one asked by 192.0.2.1");
     sandbox.holm(&["rm", "--force", "one", "two"]).ok();
@@ -170,7 +175,11 @@ fn an_address_is_shared_by_all(sandbox: &mut Sandbox) {
     host.holm(&["start", "one"]).ok();
     // Another address takes effect at the next start, one of IPv6 at once.
     host.holm(&["set", "one", "net.address=192.0.2.11,2001:db8::10"]).ok().has("next start");
-    host.holm(&["set", "one", "net.address=192.0.2.10,2001:db8::10,2001:db8::20"]).ok();
+    host.holm(&["set", "one", "net.address=192.0.2.10,2001:db8::10,2001:db8::20"])
+        .ok()
+        .has("in effect now");
+    let alone = ["net.share-address=false", "net.address=192.0.2.10,192.0.2.11,2001:db8::10"];
+    host.holm(&[&["set", "one"], &alone[..]].concat()).ok().has("next start");
     assert!(host.ask_from(true, "tcp", "192.0.2.10:80").starts_with("one"));
     for (settings, why) in [
         (["net.share-address=true", "net.address=192.0.2.10,192.0.2.11"], "one IPv4 address"),

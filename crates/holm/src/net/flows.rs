@@ -2,18 +2,15 @@
 //! (NFLOG), with a group for each guest.
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 
-use super::ruleset::table;
-use crate::failed::read_if_there;
-use crate::net::error::Error;
-use crate::net::netlink::{Batch, CREATE, Refused, Socket};
-use crate::net::nft::{DESTROYSETELEM, ELEM_DATA, INET, NEWSETELEM, Place};
-use crate::net::request::Request;
-use crate::record::{Network, host_index};
+use super::error::Error;
+use super::netlink::{Batch, CREATE, Refused, Socket};
+use super::nft::{self, DESTROYSETELEM, ELEM_DATA, GETSETELEM, INET, NEWSETELEM, Place};
+use super::request::Request;
+use crate::record::Network;
 
 const NEWCHAIN: u16 = 0x0a03;
 const NEWRULE: u16 = 0x0a06;
@@ -65,30 +62,94 @@ pub fn group_of(network: &Network) -> Result<Option<u16>, Error> {
     network.flows.then(|| group(network.instance, network.context)).transpose()
 }
 
-/// Has the connections told to a group that a guest opens from now on, or to none. What another
-/// guest with its context id has left goes: at an end it would take a transaction.
-pub fn begin(batch: &mut Batch, network: &Network, group: Option<u16>) {
-    remove_rule(batch, network.instance, network.context);
-    if let Some(group) = group {
-        add_rule(batch, network.instance, network.context, group);
-    }
+/// Where the rule is that tells the connections of a guest.
+pub struct Rule<'a> {
+    /// The table, which has a map `flows` that packets of connections are looked up in.
+    pub table: &'a str,
+    /// The guest's key there.
+    pub key: &'a [u8],
+    pub context: u32,
 }
 
-/// Adds the rules again after the table was made again, for those guests whose monitors listen.
-pub fn restore(netfilter: &Socket, instance: u8) -> Result<(), Error> {
-    const LISTENERS: &str = "/proc/net/netfilter/nfnetlink_log";
-    let text = read_if_there(Path::new(LISTENERS))?.unwrap_or_default();
-    for (context, group) in listening(&text, instance) {
-        netfilter.commit(|batch| {
-            remove_rule(batch, instance, context);
-            add_rule(batch, instance, context, group);
-        })?;
+impl Rule<'_> {
+    /// Has the connections told to a group that the guest opens from now on, or to none. What
+    /// another guest with its context id has left goes.
+    pub fn begin(&self, batch: &mut Batch, group: Option<u16>) {
+        self.remove(batch);
+        if let Some(group) = group {
+            self.add(batch, group);
+        }
     }
-    Ok(())
+
+    /// Whether it is there.
+    pub fn is_there(&self, netfilter: &Socket) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        self.element(&mut batch, Request::RecordFlows, GETSETELEM, |_| {});
+        nft::found(netfilter, &batch, |_| {})
+    }
+
+    /// Adds a chain with a rule that logs, and the element that leads to it.
+    fn add(&self, batch: &mut Batch, group: u16) {
+        const RULE_TABLE: u16 = 1;
+        const RULE_CHAIN: u16 = 2;
+        const RULE_EXPRESSIONS: u16 = 4;
+        const EXPRESSION: u16 = 1;
+        const EXPRESSION_NAME: u16 = 1;
+        const EXPRESSION_DATA: u16 = 2;
+        const LOG_GROUP: u16 = 1;
+        const VERDICT: u16 = 2;
+        const VERDICT_CODE: u16 = 1;
+        const VERDICT_CHAIN: u16 = 2;
+        const JUMP: i32 = -3;
+        let chain = chain(self.context);
+        batch
+            .message(Request::RecordFlows, NEWCHAIN, CREATE, &INET)
+            .text(CHAIN_TABLE, self.table)
+            .text(CHAIN_NAME, &chain);
+        batch
+            .message(Request::RecordFlows, NEWRULE, CREATE, &INET)
+            .text(RULE_TABLE, self.table)
+            .text(RULE_CHAIN, &chain)
+            .nest(RULE_EXPRESSIONS, |batch| {
+                batch.nest(EXPRESSION, |batch| {
+                    batch.text(EXPRESSION_NAME, "log").nest(EXPRESSION_DATA, |batch| {
+                        batch.attr(LOG_GROUP, &group.to_be_bytes());
+                    });
+                });
+            });
+        self.element(batch, Request::RecordFlows, NEWSETELEM, |batch| {
+            batch.nest(ELEM_DATA, |batch| {
+                batch.nest(VERDICT, |batch| {
+                    batch.attr(VERDICT_CODE, &JUMP.to_be_bytes()).text(VERDICT_CHAIN, &chain);
+                });
+            });
+        });
+    }
+
+    /// Removes it, if it is there.
+    pub fn remove(&self, batch: &mut Batch) {
+        self.element(batch, Request::ForgetFlows, DESTROYSETELEM, |_| {});
+        batch
+            .message(Request::ForgetFlows, DESTROYCHAIN, 0, &INET)
+            .text(CHAIN_TABLE, self.table)
+            .text(CHAIN_NAME, &chain(self.context));
+    }
+
+    /// A message about the guest's element.
+    fn element(
+        &self,
+        batch: &mut Batch,
+        request: Request,
+        kind: u16,
+        data: impl FnOnce(&mut Batch),
+    ) {
+        Place { table: self.table, set: "flows", key: self.key }
+            .message(batch, request, kind, data);
+    }
 }
 
 /// The context ids and groups of an instance in the kernel's list of listeners.
-fn listening(text: &str, instance: u8) -> Vec<(u32, u16)> {
+pub fn listening(text: &str, instance: u8) -> Vec<(u32, u16)> {
     let groups = text.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok());
     groups
         .filter(|group: &u16| group / GROUPS == u16::from(instance))
@@ -123,65 +184,6 @@ fn chain(context: u32) -> String {
 
 const CHAIN_TABLE: u16 = 1;
 const CHAIN_NAME: u16 = 3;
-
-/// Adds a chain with a rule that logs, and the element that leads to it.
-fn add_rule(batch: &mut Batch, instance: u8, context: u32, group: u16) {
-    const RULE_TABLE: u16 = 1;
-    const RULE_CHAIN: u16 = 2;
-    const RULE_EXPRESSIONS: u16 = 4;
-    const EXPRESSION: u16 = 1;
-    const EXPRESSION_NAME: u16 = 1;
-    const EXPRESSION_DATA: u16 = 2;
-    const LOG_GROUP: u16 = 1;
-    const VERDICT: u16 = 2;
-    const VERDICT_CODE: u16 = 1;
-    const VERDICT_CHAIN: u16 = 2;
-    const JUMP: i32 = -3;
-    let (table, chain) = (table(instance), chain(context));
-    batch
-        .message(Request::RecordFlows, NEWCHAIN, CREATE, &INET)
-        .text(CHAIN_TABLE, &table)
-        .text(CHAIN_NAME, &chain);
-    batch
-        .message(Request::RecordFlows, NEWRULE, CREATE, &INET)
-        .text(RULE_TABLE, &table)
-        .text(RULE_CHAIN, &chain)
-        .nest(RULE_EXPRESSIONS, |batch| {
-            batch.nest(EXPRESSION, |batch| {
-                batch.text(EXPRESSION_NAME, "log").nest(EXPRESSION_DATA, |batch| {
-                    batch.attr(LOG_GROUP, &group.to_be_bytes());
-                });
-            });
-        });
-    element(batch, Request::RecordFlows, NEWSETELEM, instance, context, |batch| {
-        batch.nest(ELEM_DATA, |batch| {
-            batch.nest(VERDICT, |batch| {
-                batch.attr(VERDICT_CODE, &JUMP.to_be_bytes()).text(VERDICT_CHAIN, &chain);
-            });
-        });
-    });
-}
-
-fn remove_rule(batch: &mut Batch, instance: u8, context: u32) {
-    element(batch, Request::ForgetFlows, DESTROYSETELEM, instance, context, |_| {});
-    batch
-        .message(Request::ForgetFlows, DESTROYCHAIN, 0, &INET)
-        .text(CHAIN_TABLE, &table(instance))
-        .text(CHAIN_NAME, &chain(context));
-}
-
-/// A message about a guest's element.
-fn element(
-    batch: &mut Batch,
-    request: Request,
-    kind: u16,
-    instance: u8,
-    context: u32,
-    data: impl FnOnce(&mut Batch),
-) {
-    let (table, key) = (table(instance), host_index(instance, context).to_ne_bytes());
-    Place { table: &table, set: "flows", key: &key }.message(batch, request, kind, data);
-}
 
 #[cfg(test)]
 mod tests {
