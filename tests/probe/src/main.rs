@@ -112,6 +112,7 @@ fn main() -> ExitCode {
         ["serve-at", name, all @ ..] => native::serve_at(name, all),
         ["ask", protocol, to] => native::ask(protocol, to),
         ["flood", to] => native::flood(to),
+        ["flood-addresses", network] => native::flood_addresses(network),
         ["flood-ports", to, count] => native::flood_ports(to, number(count)),
         ["confined", own, outside, others @ ..] => {
             native::confined(&mut report, own, outside, others);

@@ -312,6 +312,22 @@ pub fn flood_ports(to: &str, count: u64) {
     }
 }
 
+/// Sends a datagram to each address of a network, whose first two bytes these are, again and again
+/// until a time that no test needs.
+pub fn flood_addresses(network: &str) {
+    let network: Ipv4Addr = network.parse().expect("an address");
+    let [a, b, ..] = network.octets();
+    let end = Instant::now() + Duration::from_mins(2);
+    println!("flooding");
+    while Instant::now() < end {
+        let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+        for [c, d] in (256..=65000u16).map(u16::to_be_bytes) {
+            // An error is what a full table gives.
+            let _ = socket.send_to(b"?", (Ipv4Addr::new(a, b, c, d), 9));
+        }
+    }
+}
+
 /// Sends as much as a server takes, for a time that no test needs, so that it ends in any case.
 pub fn flood(to: &str) {
     let end = Instant::now() + Duration::from_mins(2);

@@ -1,13 +1,19 @@
 //! The host's ruleset, interfaces and settings: made, restored, removed.
 
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
 use holm::config::{Net, Proto};
 use holm::net;
 
 use super::topology::Topology;
 use super::{TCP_80, published};
 use crate::options::Lane;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
+
+const NOT_THERE: &str =
+    "the program is tried with the host's nftables, and is no part of the images";
 
 pub const TESTS: &[Test] = &[
     test!(a_flushed_ruleset_is_restored_with_its_ports),
@@ -16,10 +22,8 @@ pub const TESTS: &[Test] = &[
     test!(a_dead_guests_interface_is_replaced),
     test!(foreign_rules_stay_and_blocking_ones_are_found),
     test!(a_firewall_that_rejects_by_a_rule_is_found),
-    test!(ufw_lets_guests_through_when_it_is_told).not_in(
-        Lane::Vm,
-        "the program is tried with the host's nftables, and is no part of the images",
-    ),
+    test!(ufw_lets_guests_through_when_it_is_told).not_in(Lane::Vm, NOT_THERE),
+    test!(firewalld_lets_guests_through_when_it_is_told).not_in(Lane::Vm, NOT_THERE),
     test!(forwarding_keeps_advertised_routes),
     test!(a_guest_has_rules_routes_and_interfaces_of_its_own).bases(&["busybox"]),
 ];
@@ -164,15 +168,78 @@ fn ufw_lets_guests_through_when_it_is_told(sandbox: &mut Sandbox) {
         ))
     };
     ufw("ufw --force enable");
+    // Of both families, with one command.
+    guests_pass_when_it_is_told(&topology, (2, true), |remedy| drop(ufw(remedy)));
+}
+
+/// The real program, unpacked, with a bus of its own: installed, it would begin to filter at once.
+fn firewalld_lets_guests_through_when_it_is_told(sandbox: &mut Sandbox) {
+    let topology = Topology::new();
+    let directory = sandbox.root().join("firewalld");
+    fs::create_dir(&directory).unwrap();
+    let unpack = "apt-get -qq download firewalld && dpkg -x firewalld_*.deb .";
+    let unpacked = Command::new("sh").args(["-c", unpack]).current_dir(&directory).output();
+    let unpacked = unpacked.unwrap();
+    if !unpacked.status.success() {
+        skip(&format!("firewalld: {}", String::from_utf8_lossy(&unpacked.stderr)));
+    }
+    let (at, bus) = (directory.display(), format!("unix:path={}/bus", directory.display()));
+    let start = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).env("DBUS_SYSTEM_BUS_ADDRESS", &bus);
+        topology.host.with(|| Daemon::new(&mut command))
+    };
+    let address = format!("--address={bus}");
+    let _bus = start("dbus-daemon", &["--session", &address, "--nofork", "--nopidfile"]);
+    let (own, defaults) = (format!("{at}/etc/firewalld"), format!("{at}/usr/lib/firewalld"));
+    let settings = ["--system-config", &own, "--default-config", &defaults];
+    let program = format!("{at}/usr/sbin/firewalld");
+    let _firewalld = start(&program, &[&["--nofork", "--nopid"], &settings[..]].concat());
+    let tell = |commands: &str| {
+        topology.host.try_sh(&format!(
+            "export DBUS_SYSTEM_BUS_ADDRESS={bus} PATH={at}/usr/bin:$PATH; {commands}"
+        ))
+    };
+    sandbox.wait_for("firewalld", || tell("firewall-cmd --state").status.success().then_some(()));
+    // It accepts what was translated, as published ports are.
+    guests_pass_when_it_is_told(&topology, (1, false), |remedy| {
+        let told = tell(remedy);
+        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    });
+}
+
+/// A program that ends with the test, in a network namespace that is kept by nothing else.
+struct Daemon(Child);
+
+impl Daemon {
+    fn new(command: &mut Command) -> Self {
+        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(quiet.spawn().unwrap_or_else(|error| panic!("{quiet:?}: {error}")))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A firewall keeps packets of guests back until the remedy that Holm names: in so many chains, and
+/// those of published ports too or not.
+fn guests_pass_when_it_is_told(
+    topology: &Topology,
+    (chains, published_too): (usize, bool),
+    tell: impl Fn(&str),
+) {
     let guest = topology.guest(1, 1, &published(TCP_80));
     let _servers = [topology.outside.serve_tcp("[::]:7000"), guest.netns.serve_tcp("[::]:80")];
     assert!(guest.netns.is_cut_off_from("192.0.2.1:7000"));
-    assert!(topology.outside.is_cut_off_from("192.0.2.2:8080"));
+    assert_eq!(topology.outside.is_cut_off_from("192.0.2.2:8080"), published_too);
     let blockers = topology.host.with(net::blockers);
-    // Of both families, with one command.
-    assert_eq!(blockers.len(), 2, "{blockers:?}");
-    assert_eq!(blockers[0].remedy(), blockers[1].remedy());
-    ufw(&blockers[0].remedy());
+    assert_eq!(blockers.len(), chains, "{blockers:?}");
+    assert!(blockers.iter().all(|other| other.remedy() == blockers[0].remedy()));
+    tell(&blockers[0].remedy());
     assert_eq!(topology.host.with(net::blockers), []);
     for to in ["192.0.2.1:7000", "[2001:db8::1]:7000"] {
         assert!(guest.netns.reaches(to).is_some(), "{to}");

@@ -130,7 +130,8 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     const DURING: Duration = Duration::from_secs(4);
     let host = host(sandbox);
     sink(&host.topology.outside);
-    // Two have one address, and shares that come out equal if packets stay as long as TCP makes them.
+    // Two have one address. The shares would come out equal if packets stayed as long as TCP makes
+    // them.
     let native = ["net.mode=native", "net.address=192.0.2.10", "net.share-address=true"];
     host.launch("native", &[&native[..], &["net.share=20"]].concat()).ok();
     host.launch("private", &["net.share=60"]).ok();
