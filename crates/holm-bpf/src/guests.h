@@ -158,6 +158,12 @@ struct {
 	int unused;
 } sharing SEC(".maps");
 
+/* Unix sockets of guests that have a name or have asked one, with the loopback network of their
+ * guest. */
+struct {
+	int unused;
+} names SEC(".maps");
+
 /* Sockets in network namespaces that guests have made, and those that they accept. */
 struct {
 	int unused;

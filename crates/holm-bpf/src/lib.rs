@@ -2,8 +2,8 @@
 //! this one, and the layout of what they read.
 //!
 //! `guests.h` says which address inside is which on the host, `calls.bpf.c` translates them in
-//! system calls, `packets.bpf.c` decides which socket gets a packet; `port.bpf.c` decides what a
-//! guest may send to a bridge. Nothing here talks to the kernel: [`PROGRAMS`] and [`PORT_PROGRAM`]
+//! system calls, `packets.bpf.c` decides which socket gets a packet, `unix.bpf.c` which abstract
+//! Unix sockets are reached; `port.bpf.c` decides what a guest may send to a bridge. Nothing here talks to the kernel: [`PROGRAMS`] and [`PORT_PROGRAM`]
 //! are instructions with places for maps, which the loader fills in.
 
 #![forbid(unsafe_code)]
@@ -52,6 +52,8 @@ pub enum Map {
     Any,
     /// TCP sockets of guests that share an address.
     Sharing,
+    /// Unix sockets of guests that have a name or have asked one.
+    Names,
     /// Sockets in network namespaces that guests have made.
     Elsewhere,
     /// At which address a client has asked.
@@ -66,7 +68,7 @@ pub enum Map {
 
 impl Map {
     /// All of native guests.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Guests,
         Self::Owners,
         Self::Listeners,
@@ -78,6 +80,7 @@ impl Map {
         Self::Caps,
         Self::Any,
         Self::Sharing,
+        Self::Names,
         Self::Elsewhere,
         Self::Asked,
         Self::Unserved,
@@ -98,6 +101,7 @@ impl Map {
             Self::Caps => "caps",
             Self::Any => "any",
             Self::Sharing => "sharing",
+            Self::Names => "names",
             Self::Elsewhere => "elsewhere",
             Self::Asked => "asked",
             Self::Unserved => "unserved",
@@ -118,6 +122,7 @@ impl Map {
             | Self::Made
             | Self::Any
             | Self::Sharing
+            | Self::Names
             | Self::Elsewhere => (4, 4),
             Self::Traffic => (4, TRAFFIC),
             Self::Caps => (4, 16),
@@ -130,6 +135,21 @@ impl Map {
 
 /// All programs of native guests.
 pub static PROGRAMS: &[Program] = include!(concat!(env!("OUT_DIR"), "/programs.rs"));
+
+/// The programs about abstract Unix sockets, which are LSM programs: the name of each, and the
+/// kernel's function that it is attached to.
+pub const UNIX_HOOKS: [(&str, &str); 3] = [
+    ("unix_connect", "bpf_lsm_unix_stream_connect"),
+    ("unix_send", "bpf_lsm_unix_may_send"),
+    ("unix_bind", "bpf_lsm_socket_bind"),
+];
+
+/// These programs. What instructions read at [`UNIX_ADDRESS`] they want to read where the kernel
+/// has the member `addr` in its `struct unix_sock`.
+pub static UNIX_PROGRAMS: &[Program] = include!(concat!(env!("OUT_DIR"), "/unix.rs"));
+
+/// The place of a member that stands for the one of `addr` in `struct unix_sock`.
+pub const UNIX_ADDRESS: u16 = 0x7ff0;
 
 /// The program at a port of a bridge; the only one in this table.
 pub static PORT_PROGRAM: &[Program] = include!(concat!(env!("OUT_DIR"), "/port.rs"));
@@ -378,8 +398,22 @@ mod tests {
     }
 
     #[test]
+    fn programs_about_unix_sockets_have_a_hook_and_a_place_to_be_filled_in() {
+        let names = |wanted: &str| UNIX_HOOKS.iter().any(|(name, _)| *name == wanted);
+        assert_eq!(UNIX_PROGRAMS.len(), UNIX_HOOKS.len());
+        assert!(UNIX_PROGRAMS.iter().all(|program| names(program.name)));
+        for program in UNIX_PROGRAMS {
+            // BPF_LDX | BPF_MEM | BPF_DW
+            let is_read =
+                |it: &&Instruction| it[0] == 0x79 && it[2..4] == UNIX_ADDRESS.to_le_bytes();
+            let expected = usize::from(program.name != "unix_bind");
+            assert_eq!(program.instructions.iter().filter(is_read).count(), expected);
+        }
+    }
+
+    #[test]
     fn maps_are_loaded_by_two_instructions() {
-        for program in PROGRAMS.iter().chain(PORT_PROGRAM) {
+        for program in PROGRAMS.iter().chain(UNIX_PROGRAMS).chain(PORT_PROGRAM) {
             for (at, map) in program.maps {
                 // BPF_LD | BPF_IMM | BPF_DW
                 assert_eq!(program.instructions[*at][0], 0x18, "{} {map:?}", program.name);

@@ -25,6 +25,7 @@ mod report;
 mod sendmmsg;
 mod sockets;
 mod tree;
+mod unix;
 mod use_up;
 
 use report::Report;
@@ -111,6 +112,8 @@ fn main() -> ExitCode {
         ["serve", name] => native::serve(&mut report, name),
         ["serve-at", name, all @ ..] => native::serve_at(name, all),
         ["ask", protocol, to] => native::ask(protocol, to),
+        ["unix-serve", name] => unix::serve(name),
+        ["unix-ask", names @ ..] => unix::ask(names),
         ["flood", to] => native::flood(to),
         ["flood-addresses", network] => native::flood_addresses(network),
         ["flood-ports", to, count] => native::flood_ports(to, number(count)),

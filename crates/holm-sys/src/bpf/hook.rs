@@ -21,6 +21,8 @@ pub enum Hook {
     Getsockname6,
     SkLookup,
     TcxIngress,
+    /// The function of an LSM, for sockets of a cgroup.
+    LsmCgroup,
 }
 
 impl Hook {
@@ -31,6 +33,7 @@ impl Hook {
             Self::Ingress | Self::Egress => 8,
             Self::SockCreate | Self::SockRelease => 9,
             Self::SockOps => 13,
+            Self::LsmCgroup => 29,
             Self::SkLookup => 30,
             _ => 18,
         }
@@ -57,6 +60,7 @@ impl Hook {
             Self::Getsockname6 => 32,
             Self::SockRelease => 34,
             Self::SkLookup => 36,
+            Self::LsmCgroup => 43,
             Self::TcxIngress => 46,
         }
     }

@@ -18,7 +18,7 @@ pub use hook::Hook;
 pub use interface::{attach, map_of};
 pub use link::{Target, count_attached, link, replace};
 pub use map::{Map, MapKind};
-pub use program::{Instruction, load, load_with_maps};
+pub use program::{Instruction, load, load_for_function, load_with_maps};
 
 /// The part of `union bpf_attr` that `BPF_OBJ_PIN` and `BPF_OBJ_GET` read.
 #[repr(C)]

@@ -24,19 +24,34 @@ struct LoadProgram {
     name: [u8; 16],
     interface: u32,
     attach_type: u32,
+    types: [u32; 2],
+    functions: [u64; 2],
+    lines: u64,
+    lines_count: u32,
+    function: u32,
 }
 
 const PROG_LOAD: i32 = 5;
 
 /// Loads a program for a hook, without attaching it.
 pub fn load(hook: Hook, instructions: &[Instruction]) -> io::Result<OwnedFd> {
-    try_load(hook, "", instructions, &mut [])
+    try_load((hook, 0), "", instructions, &mut [])
 }
 
 /// Loads a program that uses maps, each loaded by the instruction with this index. If the kernel
 /// refuses it, the error ends with the verifier's last words.
 pub fn load_with_maps(
     hook: Hook,
+    name: &str,
+    instructions: &[Instruction],
+    maps: &[(usize, &Map)],
+) -> io::Result<OwnedFd> {
+    load_for_function((hook, 0), name, instructions, maps)
+}
+
+/// The same for a hook that is a function of the kernel, by its number in the kernel's BTF.
+pub fn load_for_function(
+    hook: (Hook, u32),
     name: &str,
     instructions: &[Instruction],
     maps: &[(usize, &Map)],
@@ -66,7 +81,7 @@ fn last(log: &[u8]) -> String {
 }
 
 fn try_load(
-    hook: Hook,
+    (hook, function): (Hook, u32),
     name: &str,
     instructions: &[Instruction],
     log: &mut [u8],
@@ -78,6 +93,7 @@ fn try_load(
         instructions: instructions.as_ptr() as u64,
         license: license.as_ptr() as u64,
         attach_type: hook.attach_type(),
+        function,
         ..LoadProgram::default()
     };
     if !log.is_empty() {

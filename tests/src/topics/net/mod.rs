@@ -31,6 +31,7 @@ pub fn tests() -> Vec<Test> {
         native::arrival::TESTS,
         native::changes::TESTS,
         native::sharing::TESTS,
+        native::unix::TESTS,
         ports::TESTS,
         rules::TESTS,
         requests::TESTS,

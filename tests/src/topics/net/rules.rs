@@ -1,7 +1,7 @@
 //! The host's ruleset, interfaces and settings: made, restored, removed.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use holm::config::{Net, Proto};
 use holm::net;
@@ -9,6 +9,7 @@ use holm::net;
 use super::topology::Topology;
 use super::{TCP_80, published};
 use crate::options::Lane;
+use crate::process::Daemon;
 use crate::sandbox::{Sandbox, skip};
 use crate::test::{Test, test};
 
@@ -206,23 +207,6 @@ fn firewalld_lets_guests_through_when_it_is_told(sandbox: &mut Sandbox) {
         let told = tell(remedy);
         assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
     });
-}
-
-/// A program that ends with the test, in a network namespace that is kept by nothing else.
-struct Daemon(Child);
-
-impl Daemon {
-    fn new(command: &mut Command) -> Self {
-        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self(quiet.spawn().unwrap_or_else(|error| panic!("{quiet:?}: {error}")))
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// A firewall keeps packets of guests back until the remedy that Holm names: in so many chains, and

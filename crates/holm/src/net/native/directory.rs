@@ -5,11 +5,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use holm_bpf::{BUILD, BUILD_PREFIX, Map, PROGRAMS, Program};
+use holm_bpf::{BUILD, BUILD_PREFIX, Map, PROGRAMS, Program, UNIX_PROGRAMS};
 use holm_sys::bpf::{self, Hook, Target};
 use rustix::io::Errno;
 
 use super::kinds::{STEER, hook, map_kind};
+use super::unix;
 use crate::net::error::Error;
 
 pub fn fail<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
@@ -31,6 +32,12 @@ impl Directory<'_> {
         for program in PROGRAMS {
             self.attach(&load(program, &maps)?, program)?;
         }
+        // Not when programs are replaced: sockets of guests that run already are not marked.
+        if let Some(kernel) = unix::Kernel::look()? {
+            for program in UNIX_PROGRAMS {
+                self.attach_unix(&unix::load(&kernel, program, &maps)?, program)?;
+            }
+        }
         self.mark()
     }
 
@@ -50,6 +57,15 @@ impl Directory<'_> {
                 fs::remove_file(&name).map_err(fail("remove", &name))?;
                 self.attach(&loaded, program)?;
             } else {
+                replace(&name, &loaded).map_err(fail("replace the program of", &name))?;
+            }
+        }
+        for program in UNIX_PROGRAMS {
+            let name = self.at.join(program.name);
+            if is_there(&name)?
+                && let Some(kernel) = unix::Kernel::look()?
+            {
+                let loaded = unix::load(&kernel, program, &maps)?;
                 replace(&name, &loaded).map_err(fail("replace the program of", &name))?;
             }
         }
@@ -105,6 +121,12 @@ impl Directory<'_> {
             .map_err(fail("attach the program", name))
     }
 
+    fn attach_unix(&self, loaded: &OwnedFd, program: &Program) -> Result<(), Error> {
+        bpf::link(loaded.as_fd(), Hook::LsmCgroup, Target::Directory(self.pool))
+            .and_then(|link| bpf::pin(link.as_fd(), &self.at.join(program.name)))
+            .map_err(fail("attach the program", Path::new(program.name)))
+    }
+
     /// What is in it with a name that `is_meant` makes something of.
     fn named(&self, is_meant: impl Fn(&str) -> Option<&str>) -> Result<Vec<PathBuf>, Error> {
         let read = |entry: io::Result<fs::DirEntry>| Ok(entry?.path());
@@ -116,15 +138,16 @@ impl Directory<'_> {
     }
 }
 
+/// The maps that a program uses, each with the instruction that loads it.
+pub fn used<'a>(program: &Program, maps: &'a [(Map, bpf::Map)]) -> Vec<(usize, &'a bpf::Map)> {
+    let find = |wanted| maps.iter().find(|(kind, _)| *kind == wanted);
+    let all = program.maps.iter();
+    all.filter_map(|(at, wanted)| find(*wanted).map(|(_, map)| (*at, map))).collect()
+}
+
 /// Loads a program that uses these maps.
 fn load(program: &Program, maps: &[(Map, bpf::Map)]) -> Result<OwnedFd, Error> {
-    let used: Vec<_> = program
-        .maps
-        .iter()
-        .filter_map(|(at, wanted)| {
-            maps.iter().find(|(kind, _)| kind == wanted).map(|(_, map)| (*at, map))
-        })
-        .collect();
+    let used = used(program, maps);
     // Each has one; there is a test.
     let hook = hook(program.name).unwrap_or(Hook::SkLookup);
     bpf::load_with_maps(hook, program.name, program.instructions, &used)

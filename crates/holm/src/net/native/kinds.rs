@@ -21,7 +21,7 @@ pub fn map_kind(map: Map) -> MapKind {
         Map::Sockets => MapKind::Hash(GUESTS + 1),
         Map::Owners => MapKind::Hash(ADDRESSES),
         Map::Listeners => MapKind::SockHash(LISTENERS),
-        Map::Counted | Map::Made | Map::Any => MapKind::SkStorage(false),
+        Map::Counted | Map::Made | Map::Any | Map::Names => MapKind::SkStorage(false),
         Map::Sharing | Map::Elsewhere => MapKind::SkStorage(true),
         Map::Asked => MapKind::LruHash(QUESTIONS),
         Map::Unserved | Map::Hosts => MapKind::LruHash(UNSERVED),

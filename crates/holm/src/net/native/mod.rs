@@ -18,15 +18,16 @@
 //!   traffic                 map: what a guest has sent and received
 //!   caps                    map: how fast a guest may receive
 //!   any elsewhere           maps: sockets bound to "any"; those in namespaces of guests
-//!   sharing                 map: sockets of guests that share an address
+//!   sharing names           maps: sockets of guests that share an address; Unix sockets of guests
 //!   asked                   map: at which address a client has asked by UDP
 //!   unserved                map: addresses and ports that were asked by UDP, and are nobody's
 //!   hosts                   map: those at which the host has sent a datagram to a guest
-//!   bind4 bind6 ...         links, one for each program
+//!   bind4 bind6 ...         links, one for each program; unix_... only where `unix` says
 //!   steer steer-INDEX       the program that is attached to interfaces; a link for each of these
 //!   everywhere              a directory that is there when it is attached to all
 //! ```
 
+mod btf;
 mod directory;
 mod entry;
 mod interface;
@@ -35,6 +36,7 @@ mod lists;
 mod loopback;
 mod programs;
 mod tracked;
+mod unix;
 
 use std::net::IpAddr;
 

@@ -3,6 +3,7 @@
 pub mod arrival;
 pub mod changes;
 pub mod sharing;
+pub mod unix;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
