@@ -3,8 +3,9 @@
 //!
 //! `guests.h` says which address inside is which on the host, `calls.bpf.c` translates them in
 //! system calls, `packets.bpf.c` decides which socket gets a packet, `unix.bpf.c` which abstract
-//! Unix sockets are reached; `port.bpf.c` decides what a guest may send to a bridge. Nothing here talks to the kernel: [`PROGRAMS`] and [`PORT_PROGRAM`]
-//! are instructions with places for maps, which the loader fills in.
+//! Unix sockets are reached; `port.bpf.c` decides what a guest may send to a bridge. Nothing here
+//! talks to the kernel: [`PROGRAMS`], [`UNIX_PROGRAMS`] and [`PORT_PROGRAM`] are instructions with
+//! places for maps, which the loader fills in.
 
 #![forbid(unsafe_code)]
 

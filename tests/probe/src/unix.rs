@@ -30,8 +30,8 @@ pub fn serve(name: &str) {
     }
 }
 
-/// Says what is answered at the names, or why there is no answer: by a stream, by a datagram, and by
-/// one of a connected socket.
+/// Says what is answered at the names, or why there is no answer: by a stream, by a datagram, and
+/// by one of a connected socket.
 pub fn ask(names: &[&str]) {
     for name in names {
         let to = abstract_name(&format!("{name}d"));

@@ -297,6 +297,12 @@ pub const FEATURES: &[Feature] = &[
         access::bpf,
     ),
     Feature::extra(
+        "unix-names",
+        "native guests reach abstract Unix sockets of the host and of one another",
+        "boot with bpf in the list lsm=, a kernel with CONFIG_BPF_LSM and CONFIG_DEBUG_INFO_BTF",
+        network::unix_names,
+    ),
+    Feature::extra(
         "apparmor",
         "browsers, nested containers and the like fail inside guests",
         "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",

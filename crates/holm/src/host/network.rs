@@ -52,6 +52,15 @@ pub(super) fn packet_log(_: &Machine) -> Answer {
     }))
 }
 
+/// Whether the kernel calls BPF programs as an LSM, and describes what they want to read.
+pub(super) fn unix_names(_: &Machine) -> Answer {
+    match net::are_unix_names_apart() {
+        Ok(true) => Answer::Yes("BPF is an LSM: they reach their own alone".to_owned()),
+        Ok(false) => Answer::No("BPF is no LSM of this kernel".to_owned()),
+        Err(error) => Answer::No(error.to_string()),
+    }
+}
+
 /// Looks for forward chains of others (Docker, ufw) that drop what they do not know.
 pub(super) fn other_filters(_: &Machine) -> Answer {
     match net::blockers().first() {

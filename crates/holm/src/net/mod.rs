@@ -47,6 +47,7 @@ pub use lan::{plan as plan_lan, traffic as lan_traffic};
 pub use loopback::loopback_up;
 pub use mode::Files;
 pub use names::file as hosts_file;
+pub use native::are_unix_names_apart;
 pub use private::{Blocker, attached_contexts, blockers, has_ruleset};
 pub use request::Request;
 pub use shaping::{add as set_rate, is_set as has_rate};

@@ -40,9 +40,15 @@ impl<'a> Btf<'a> {
         Some(Self { types: part(8, 12)?, names: part(16, 20)? })
     }
 
-    /// The number of a function.
-    pub fn function(&self, name: &str) -> Option<u32> {
-        self.all().find(|it| it.kind == FUNCTION && it.name == name.as_bytes()).map(|it| it.number)
+    /// The numbers of functions, if all are there.
+    pub fn functions<const N: usize>(&self, names: [&str; N]) -> Option<[u32; N]> {
+        let mut numbers = [0; N];
+        for found in self.all().filter(|it| it.kind == FUNCTION) {
+            if let Some(at) = names.iter().position(|name| name.as_bytes() == found.name) {
+                numbers[at] = found.number;
+            }
+        }
+        numbers.iter().all(|number| *number > 0).then_some(numbers)
     }
 
     /// Where a member is in a structure, in bytes.
@@ -110,8 +116,8 @@ mod tests {
     fn functions_and_members_are_found_by_their_names() {
         let bytes = example();
         let btf = Btf::parse(&bytes).unwrap();
-        assert_eq!(btf.function("work"), Some(3));
-        assert_eq!(btf.function("int"), None);
+        assert_eq!(btf.functions(["work"]), Some([3]));
+        assert_eq!(btf.functions(["work", "int"]), None);
         assert_eq!((btf.offset("pair", "first"), btf.offset("pair", "second")), (Some(0), Some(4)));
         assert_eq!((btf.offset("pair", "third"), btf.offset("work", "first")), (None, None));
     }
@@ -120,7 +126,7 @@ mod tests {
     fn what_is_cut_off_is_passed_over() {
         let bytes = example();
         for length in 0..bytes.len() {
-            let found = Btf::parse(&bytes[..length]).and_then(|btf| btf.function("work"));
+            let found = Btf::parse(&bytes[..length]).and_then(|btf| btf.functions(["work"]));
             assert_eq!(found, None, "{length}");
         }
     }
@@ -130,7 +136,9 @@ mod tests {
     fn this_kernel_has_sockets() {
         let Ok(bytes) = std::fs::read("/sys/kernel/btf/vmlinux") else { return };
         let btf = Btf::parse(&bytes).unwrap();
-        assert!(btf.function("bpf_prog_load").is_some() || btf.function("vfs_read").is_some());
+        assert!(
+            btf.functions(["vfs_read", "vfs_write"]).is_some_and(|[read, write]| read != write)
+        );
         assert!(btf.offset("unix_sock", "addr").is_some_and(|at| at > 100));
         assert_eq!(btf.offset("socket", "sk"), Some(24));
         assert_eq!(btf.offset("unix_address", "name"), Some(8));

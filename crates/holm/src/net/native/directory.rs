@@ -9,7 +9,7 @@ use holm_bpf::{BUILD, BUILD_PREFIX, Map, PROGRAMS, Program, UNIX_PROGRAMS};
 use holm_sys::bpf::{self, Hook, Target};
 use rustix::io::Errno;
 
-use super::kinds::{STEER, hook, map_kind};
+use super::kinds::{STEER, hook, map_kind, used};
 use super::unix;
 use crate::net::error::Error;
 
@@ -136,13 +136,6 @@ impl Directory<'_> {
         all.retain(|path| path.file_name().and_then(|it| is_meant(it.to_str()?)).is_some());
         Ok(all)
     }
-}
-
-/// The maps that a program uses, each with the instruction that loads it.
-pub fn used<'a>(program: &Program, maps: &'a [(Map, bpf::Map)]) -> Vec<(usize, &'a bpf::Map)> {
-    let find = |wanted| maps.iter().find(|(kind, _)| *kind == wanted);
-    let all = program.maps.iter();
-    all.filter_map(|(at, wanted)| find(*wanted).map(|(_, map)| (*at, map))).collect()
 }
 
 /// Loads a program that uses these maps.

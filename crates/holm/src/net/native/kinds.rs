@@ -1,7 +1,7 @@
 //! What each map and program of [`holm_bpf`] is to the kernel.
 
-use holm_bpf::Map;
-use holm_sys::bpf::{Hook, MapKind};
+use holm_bpf::{Map, Program};
+use holm_sys::bpf::{self, Hook, MapKind};
 
 /// How many guests, and how many addresses of all of them: eight of each family, two for loopback.
 const GUESTS: u32 = 1024;
@@ -53,6 +53,13 @@ pub fn hook(program: &str) -> Option<Hook> {
         STEER => Hook::TcxIngress,
         _ => return None,
     })
+}
+
+/// The maps that a program uses, each with the instruction that loads it.
+pub fn used<'a>(program: &Program, maps: &'a [(Map, bpf::Map)]) -> Vec<(usize, &'a bpf::Map)> {
+    let find = |wanted| maps.iter().find(|(kind, _)| *kind == wanted);
+    let all = program.maps.iter();
+    all.filter_map(|(at, wanted)| find(*wanted).map(|(_, map)| (*at, map))).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Abstract Unix sockets of native guests, which only BPF as an LSM can keep apart: kernels that have
-//! it switched on (`lsm=` with `bpf`, as Debian's do), and describe their types.
+//! Abstract Unix sockets of native guests, which only BPF as an LSM can keep apart: kernels that
+//! have it switched on (`lsm=` with `bpf`, as Debian's do), and describe their types.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -8,7 +8,7 @@ use holm_bpf::{Instruction, Map, Program, UNIX_ADDRESS, UNIX_HOOKS};
 use holm_sys::bpf::{self, Hook};
 
 use super::btf::Btf;
-use super::directory::used;
+use super::kinds::used;
 use crate::failed::{bytes_if_there, read_if_there};
 use crate::net::error::Error;
 
@@ -31,10 +31,7 @@ impl Kernel {
     }
 
     fn of(btf: &Btf<'_>) -> Option<Self> {
-        let mut functions = [0; UNIX_HOOKS.len()];
-        for (number, (_, function)) in functions.iter_mut().zip(UNIX_HOOKS) {
-            *number = btf.function(function)?;
-        }
+        let functions = btf.functions(UNIX_HOOKS.map(|(_, function)| function))?;
         let address = u16::try_from(btf.offset("unix_sock", "addr")?).ok()?;
         Some(Self { functions, address })
     }
