@@ -318,10 +318,14 @@ pub fn flood_addresses(network: &str) {
     let network: Ipv4Addr = network.parse().expect("an address");
     let [a, b, ..] = network.octets();
     let end = Instant::now() + Duration::from_mins(2);
-    println!("flooding");
+    // What waits for a neighbour fills the socket that it was sent by.
+    let sockets: Vec<_> = (0..256)
+        .map(|_| UdpSocket::bind("0.0.0.0:0").expect("a socket"))
+        .inspect(|socket| socket.set_nonblocking(true).expect("a socket"))
+        .collect();
     while Instant::now() < end {
-        let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
-        for [c, d] in (256..=65000u16).map(u16::to_be_bytes) {
+        for (number, socket) in (256..=65000u16).zip(sockets.iter().cycle()) {
+            let [c, d] = number.to_be_bytes();
             // An error is what a full table gives.
             let _ = socket.send_to(b"?", (Ipv4Addr::new(a, b, c, d), 9));
         }
