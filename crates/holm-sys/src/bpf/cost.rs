@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use super::{bpf, interface};
+use super::{bpf, number};
 
 /// The part of `union bpf_attr` that `BPF_ENABLE_STATS` reads.
 #[repr(C)]
@@ -29,7 +29,7 @@ pub fn measure_run_time() -> io::Result<OwnedFd> {
 pub fn run_time(link: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
     let id = field(link, "prog_id:")?;
     let id = u32::try_from(id).map_err(|_| io::ErrorKind::InvalidData)?;
-    let program = interface::program(id)?;
+    let program = number::program(id)?;
     Ok((field(program.as_fd(), "run_cnt:")?, field(program.as_fd(), "run_time_ns:")?))
 }
 

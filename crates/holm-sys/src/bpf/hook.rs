@@ -21,6 +21,8 @@ pub enum Hook {
     Getsockname6,
     SkLookup,
     TcxIngress,
+    /// A classifier of a qdisc: these programs are attached by netlink.
+    Classifier,
     /// The function of an LSM, for sockets of a cgroup.
     LsmCgroup,
 }
@@ -29,7 +31,7 @@ impl Hook {
     /// `enum bpf_prog_type`.
     pub(super) fn program_type(self) -> u32 {
         match self {
-            Self::TcxIngress => 3,
+            Self::TcxIngress | Self::Classifier => 3,
             Self::Ingress | Self::Egress => 8,
             Self::SockCreate | Self::SockRelease => 9,
             Self::SockOps => 13,
@@ -42,7 +44,7 @@ impl Hook {
     /// `enum bpf_attach_type`.
     pub(super) fn attach_type(self) -> u32 {
         match self {
-            Self::Ingress => 0,
+            Self::Ingress | Self::Classifier => 0,
             Self::Egress => 1,
             Self::SockCreate => 2,
             Self::SockOps => 3,

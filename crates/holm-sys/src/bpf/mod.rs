@@ -2,9 +2,9 @@
 
 mod cost;
 mod hook;
-mod interface;
 mod link;
 mod map;
+mod number;
 mod program;
 
 use std::ffi::CString;
@@ -15,9 +15,9 @@ use std::path::Path;
 
 pub use cost::{measure_run_time, run_time};
 pub use hook::Hook;
-pub use interface::{attach, map_of};
 pub use link::{Target, count_attached, link, replace};
 pub use map::{Map, MapKind};
+pub use number::map_of;
 pub use program::{Instruction, load, load_for_function, load_with_maps};
 
 /// The part of `union bpf_attr` that `BPF_OBJ_PIN` and `BPF_OBJ_GET` read.

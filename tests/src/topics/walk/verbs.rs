@@ -17,6 +17,12 @@ const fn native(address: &str) -> [&str; 8] {
     ["--net", "native", "--set", "net.interface=lo", "--set", address, "--set", "net.names=true"]
 }
 
+/// One that shares its address, and whose connections are recorded.
+fn sharing(address: &str) -> Vec<&str> {
+    let more = ["--set", "net.share-address=true", "--set", "net.flows=true"];
+    [&native(address)[..], &more].concat()
+}
+
 pub const TESTS: &[Test] = &[
     test!(base_remove).slow_in(VM.0, VM.1),
     test!(create).bases(&["busybox"]),
@@ -157,7 +163,7 @@ fn native_kill(sandbox: &mut Sandbox) {
 }
 
 fn native_monitors_end(sandbox: &mut Sandbox) {
-    let settings = &native("net.address=198.18.7.2");
+    let settings = &sharing("net.address=198.18.7.2");
     let monitor = Verb::new(&[], Guest::Running).of(Traced::Monitor);
     walk(sandbox, &Verb { settings, ..monitor });
 }
@@ -169,7 +175,7 @@ fn native_set(sandbox: &mut Sandbox) {
 }
 
 fn native_start(sandbox: &mut Sandbox) {
-    let settings = &native("net.address=198.18.7.6");
+    let settings = &sharing("net.address=198.18.7.6");
     walk(sandbox, &Verb { settings, ..Verb::new(&["start", "box"], Guest::Stopped) });
 }
 

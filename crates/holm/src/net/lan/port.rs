@@ -2,9 +2,10 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use holm_bpf::{Map, PORT_PROGRAM, Port};
+use holm_bpf::{Map, PORT_PROGRAM, Port, Program};
 use holm_sys::bpf::{self, Hook, MapKind};
 
+use super::classifier;
 use super::names::{guest_index, host_index, host_name};
 use crate::net::error::Error;
 use crate::net::link;
@@ -15,9 +16,6 @@ use crate::net::veth::{self, End};
 use crate::record::Network;
 use crate::step;
 
-/// Where the program is attached, which [`traffic`](super::traffic) asks.
-pub const HOOK: Hook = Hook::TcxIngress;
-
 /// Makes the veth pair, as a port of the bridge; nothing passes before all of it is done.
 pub fn create(network: &Network, at: usize, netns: BorrowedFd<'_>) -> Result<(), Error> {
     let socket = Socket::route()?;
@@ -25,7 +23,7 @@ pub fn create(network: &Network, at: usize, netns: BorrowedFd<'_>) -> Result<(),
     let error = |refused| Error::interface(&name, refused);
     veth::replace(&socket, &name, || create_pair(&socket, network, at, netns)).map_err(error)?;
     step::done("lan-pair");
-    guard(network, at)?;
+    guard(&socket, network, at)?;
     step::done("lan-guard");
     set_up(&socket, network, at).map_err(error)
 }
@@ -50,22 +48,23 @@ fn create_pair(
 }
 
 /// Attaches the program that drops what the guest may not send.
-fn guard(network: &Network, at: usize) -> Result<(), Error> {
+fn guard(socket: &Socket, network: &Network, at: usize) -> Result<(), Error> {
     let lan = &network.lan[at];
     let addresses = lan.settings.addresses.iter().map(|(address, _)| *address).collect();
     let value = Port { ethernet: lan.ethernet, addresses }.to_bytes();
     let fail = |source| Error::PortProgram { interface: host_name(network, at), source };
-    let attach = || {
+    let load = |program: &Program| {
         let map = bpf::Map::create(Map::Port.name(), MapKind::Hash(1), Map::Port.sizes())?;
         map.update(&[0; 4], &value)?;
-        for program in PORT_PROGRAM {
-            let maps: Vec<_> = program.maps.iter().map(|(at, _)| (*at, &map)).collect();
-            let loaded = bpf::load_with_maps(HOOK, program.name, program.instructions, &maps)?;
-            bpf::attach(loaded.as_fd(), HOOK, host_index(network, at))?;
-        }
-        Ok(())
+        let maps: Vec<_> = program.maps.iter().map(|(at, _)| (*at, &map)).collect();
+        bpf::load_with_maps(Hook::Classifier, program.name, program.instructions, &maps)
     };
-    attach().map_err(fail)
+    for program in PORT_PROGRAM {
+        let loaded = load(program).map_err(fail)?;
+        classifier::attach(socket, host_index(network, at), program.name, loaded.as_fd())
+            .map_err(|refused| Error::interface(&host_name(network, at), refused))?;
+    }
+    Ok(())
 }
 
 /// Has the bridge send the port what is for the guest, and brings it up.

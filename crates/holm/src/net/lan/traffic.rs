@@ -1,10 +1,10 @@
 //! What a guest has sent to the ports of bridges, and received.
 
-use holm_bpf::{Map, Port};
+use holm_bpf::Port;
 use holm_sys::bpf;
 
+use super::classifier;
 use super::names::host_index;
-use super::port::HOOK;
 use crate::net::error::Error;
 use crate::net::link;
 use crate::net::netlink::Socket;
@@ -23,8 +23,12 @@ pub fn traffic(network: &Network) -> Result<Vec<Option<LanTraffic>>, Error> {
         // What the host's end has received, the guest has sent.
         let Some((sent, received)) = link::counters(&socket, &name)? else { return Ok(None) };
         let fail = |source| Error::PortProgram { interface: name.clone(), source };
-        let map = bpf::map_of(host_index(network, at), HOOK, Map::Port.name()).map_err(fail)?;
-        let value = map.map(|map| map.get(&[0; 4])).transpose().map_err(fail)?.flatten();
+        let value = match classifier::attached(&socket, host_index(network, at))? {
+            Some(program) => bpf::map_of(program)
+                .and_then(|map| map.map_or(Ok(None), |map| map.get(&[0; 4])))
+                .map_err(fail)?,
+            None => None,
+        };
         let dropped = value.map(|value| Port::dropped(&value));
         Ok(Some(LanTraffic { sent, received, dropped }))
     };
