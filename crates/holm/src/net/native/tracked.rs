@@ -39,27 +39,32 @@ table inet {table} {{
   # The first packet of each connection: an entry that is not in the table yet.
   chain opened_by_guests {{
     type filter hook output priority mangle; policy accept;
-    socket cgroupv2 level {ROOT_LEVEL} @pool ct state new ct status ! confirmed goto count_opened
+    ct state new ct status ! confirmed socket cgroupv2 level {ROOT_LEVEL} @pool goto count_opened
   }}
   # As those of private guests are counted.
   chain count_opened {{
     socket cgroupv2 level {GUEST_LEVEL} @refused_openers drop
     add @openers {{ socket cgroupv2 level {GUEST_LEVEL} ct count over {CONNECTIONS_MAX} }} goto refuse
   }}
-  map flows {{ type cgroupsv2 : verdict; }}
-  # Each connection that leaves the host from a shared address once, as others see it.
-  chain recorded {{
-    type filter hook output priority 110; policy accept;
-    oifname != lo meta nfproto ipv4 ct state new ct status ! confirmed goto find_opener
-  }}
-  chain find_opener {{
-    socket cgroupv2 level {GUEST_LEVEL} vmap @flows
-  }}
   chain refuse {{
     add @refused_openers {{ socket cgroupv2 level {GUEST_LEVEL} }}
     drop
   }}
 }}
+"
+    )
+}
+
+/// What the first guest with `net.flows` adds: without one no packet passes it.
+fn recording(table: &str) -> String {
+    format!(
+        r"table inet {table} {{
+  map flows {{ type cgroupsv2 : verdict; }}
+  chain recorded {{ type filter hook output priority 110; policy accept; }}
+}}
+flush chain inet {table} recorded
+# Each connection that leaves the host from a shared address once, as others see it.
+add rule inet {table} recorded oifname != lo meta nfproto ipv4 ct state new ct status ! confirmed socket cgroupv2 level {GUEST_LEVEL} vmap @flows
 "
     )
 }
@@ -98,6 +103,8 @@ pub fn bound(instance: u8, pool: BorrowedFd<'_>) -> Result<bool, Error> {
 /// there: [`bound`] has made it.
 pub fn tell_flows(network: &Network, id: CgroupId) -> Result<(), Error> {
     let group = flows::group_of(network)?;
+    let table = table(network.instance);
+    nft::load(&table, &recording(&table))?;
     with_rule(
         network,
         id,
