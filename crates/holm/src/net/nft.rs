@@ -28,6 +28,7 @@ pub const LIST_ELEMENTS: u16 = 3;
 const LIST_ELEM: u16 = 1;
 pub const ELEM_KEY: u16 = 1;
 pub const ELEM_DATA: u16 = 2;
+pub const ELEM_TIMEOUT: u16 = 4;
 pub const DATA_VALUE: u16 = 1;
 
 /// An element of a set or map.

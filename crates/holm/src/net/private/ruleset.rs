@@ -219,7 +219,7 @@ fn to_host(mine: &str, resolver: &Resolver) -> String {
     type filter hook input priority filter; policy accept;
     iifname {mine} iifgroup != {with_host} goto services_of_host
   }}
-  set {NATIVE_GUESTS} {{ type cgroupsv2; }}
+  set {NATIVE_GUESTS} {{ type cgroupsv2; flags timeout; }}
   # Their addresses are the host's.
   chain {TO_NATIVE} {{
   }}

@@ -10,12 +10,15 @@ use super::ruleset::{NATIVE_GUESTS, TO_NATIVE, table};
 use super::table::{ensure, exists, was_loaded};
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, Socket};
-use crate::net::nft::{self, DESTROYSETELEM, GETSETELEM, NEWSETELEM, Place};
+use crate::net::nft::{self, ELEM_TIMEOUT, GETSETELEM, NEWSETELEM, Place};
 use crate::net::request::Request;
 use crate::net::{CgroupId, GUEST_LEVEL, dns, lock};
 
 /// The id of no cgroup, which is in the set when the rule is in its chain.
 const LOADED: CgroupId = [0; 8];
+
+/// A time in the unit of elements.
+const MILLISECOND: u64 = 1;
 
 /// Accepts what private guests of an instance send to native ones, whose cgroups have these ids.
 /// Does nothing while the instance has no table: the first private guest makes it.
@@ -40,13 +43,20 @@ pub fn add(
     Ok(netfilter.commit(|batch| element(batch, NEWSETELEM, instance, id))?)
 }
 
-/// Forgets a native guest; succeeds if it is not known.
+/// Forgets a native guest; succeeds if it is not known. Its element expires at once: for one that is
+/// deleted, whoever closes its netlink socket or ends waits some 10 ms.
 pub fn forget(instance: u8, id: CgroupId) -> Result<(), Error> {
     if !was_loaded(instance) {
         return Ok(());
     }
-    let removed = Socket::netfilter()?.commit(|batch| element(batch, DESTROYSETELEM, instance, id));
-    match removed {
+    let table = table(instance);
+    let place = Place { table: &table, set: NATIVE_GUESTS, key: &id };
+    let expired = Socket::netfilter()?.commit(|batch| {
+        place.message(batch, Request::ReachNative, NEWSETELEM, |batch| {
+            batch.attr(ELEM_TIMEOUT, &MILLISECOND.to_be_bytes());
+        });
+    });
+    match expired {
         Err(refused) if refused.errno != Errno::NOENT => Err(refused.into()),
         _ => Ok(()),
     }
