@@ -43,8 +43,8 @@ pub fn add(
     Ok(netfilter.commit(|batch| element(batch, NEWSETELEM, instance, id))?)
 }
 
-/// Forgets a native guest; succeeds if it is not known. Its element expires at once: for one that is
-/// deleted, whoever closes its netlink socket or ends waits some 10 ms.
+/// Forgets a native guest; succeeds if it is not known. Its element expires at once: for one that
+/// is deleted, whoever closes its netlink socket or ends waits some 10 ms.
 pub fn forget(instance: u8, id: CgroupId) -> Result<(), Error> {
     if !was_loaded(instance) {
         return Ok(());
