@@ -274,8 +274,8 @@ fn check_native(config: &Config) -> Result<(), Conflict> {
         return Err(conflict(*key, message));
     }
     if net.share_address && net.address.iter().filter(|address| address.is_ipv4()).count() != 1 {
-        let message = "net.share-address: the guest has one IPv4 address, which others have too; \
-                       its IPv6 addresses are its own";
+        let message = "net.share-address wants exactly one IPv4 address in net.address, which \
+                       other guests have too; IPv6 addresses are its own";
         return Err(conflict("net.share-address", message));
     }
     for (name, v6) in [("IPv4", false), ("IPv6", true)] {

@@ -75,8 +75,8 @@ impl Listed {
             let quote = if map.ends_with("_if") { "\"" } else { "" };
             let _ = writeln!(script, "delete element inet {table} {map} {{ {quote}{key}{quote} }}");
         }
-        for direction in CGROUPS {
-            self.remove_cgroup(&mut script, table, direction, &own);
+        for map in CGROUPS {
+            self.remove_cgroup(&mut script, table, map, &own);
         }
         for chain in self.chains.iter().filter(|chain| own.contains(chain)) {
             let _ = writeln!(script, "flush chain inet {table} {chain}");

@@ -183,7 +183,10 @@ fn an_address_is_shared_by_all(sandbox: &mut Sandbox) {
     assert!(!said.has("next start").stdout.contains("in effect now"), "{said}");
     assert!(host.ask_from(true, "tcp", "192.0.2.10:80").starts_with("one"));
     for (settings, why) in [
-        (["net.share-address=true", "net.address=192.0.2.10,192.0.2.11"], "one IPv4 address"),
+        (
+            ["net.share-address=true", "net.address=192.0.2.10,192.0.2.11"],
+            "exactly one IPv4 address",
+        ),
         (["net.share-address=true", "net.address=2001:db8::10"], "one IPv4 address"),
     ] {
         let args = ["create", "four", "--base", "busybox", "--net", "native", "--set"];
