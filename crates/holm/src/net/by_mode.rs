@@ -228,10 +228,9 @@ pub fn bound_connections<E: From<Error>>(
     Ok(native::bound(network.instance, pool()?.as_fd())?)
 }
 
-/// Whether the connections of a guest with `net.flows` are told: of a native one others may have
-/// removed the rule, those of private ones are restored with their ruleset.
+/// Whether the connections of a native guest with `net.flows` are told.
 pub fn tells_flows(network: &Network, cgroup: BorrowedFd<'_>) -> Result<bool, Error> {
-    Ok(network.mode != NetMode::Native || native::tells_flows(network, native::id(cgroup)?)?)
+    native::tells_flows(network, native::id(cgroup)?)
 }
 
 /// Has the connections of a native guest that runs told again.

@@ -99,7 +99,7 @@ pub enum Error {
     /// The BPF program of a guest's port.
     #[error(
         "{interface}: the BPF program that drops what the guest may not send is not in effect \
-         (net.lan needs CAP_BPF, CAP_NET_ADMIN and a kernel from 6.12 with CONFIG_NET_XGRESS: \
+         (net.lan needs CAP_BPF, CAP_NET_ADMIN and a kernel from 6.12 with CONFIG_NET_CLS_BPF: \
          `holm doctor bpf`)"
     )]
     PortProgram {

@@ -30,6 +30,7 @@ mod request;
 mod route;
 mod shaping;
 mod sysctl;
+mod tc;
 mod traffic;
 mod uapi;
 mod veth;

@@ -23,10 +23,7 @@ const MESSAGES: [(&str, Said); 117] = [
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
     ("DIR is not a Holm root,", Here("mkdir d; touch d/x; holm --root d create x --base busybox")),
-    (
-        "the Holm root DIR belongs",
-        Here("mkdir d; chown 1000 d; holm --root d base import b busybox"),
-    ),
+    ("the Holm root DIR belongs", Here("mkdir d; chown 1 d; holm --root d base import b busybox")),
     (
         "other users of the host could",
         Here("holm --root d base import b busybox; chmod 755 d; holm --root d create x --base b"),
@@ -218,7 +215,10 @@ const MESSAGES: [(&str, Said); 117] = [
         ),
     ),
     ("ADDRESS is another guest's", In("net::native::sharing::an_address_is_shared_by_all")),
-    ("net.address: this host", In("net::native::addresses_are_the_hosts_and_one_guests")),
+    (
+        "net.address: this host has no address",
+        In("net::native::addresses_are_the_hosts_and_one_guests"),
+    ),
     (
         "net.interface: this host has no interface",
         In("net::native::changes::an_interface_has_the_addresses_while_the_guest_runs"),

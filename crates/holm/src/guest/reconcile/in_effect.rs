@@ -5,6 +5,7 @@ use super::super::handle::Guest;
 use super::super::running::read_record;
 use super::START_MAX;
 use crate::cgroup::GuestCgroup;
+use crate::config::NetMode;
 use crate::failed::in_one_line;
 use crate::net;
 use crate::pool;
@@ -39,7 +40,8 @@ const ALL: [Restored; 3] = [
                    had no rate",
     },
     Restored {
-        is_wanted: |network| network.flows,
+        // Those of private guests are restored with their ruleset.
+        is_wanted: |network| network.flows && network.mode == NetMode::Native,
         is_there: net::tells_flows,
         make: net::tell_flows,
         name: "net.flows",

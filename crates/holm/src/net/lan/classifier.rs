@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::net::netlink::{Batch, CREATE, DUMP, EXCL, Refused, Socket, find, number};
 use crate::net::request::Request;
+use crate::net::tc;
 use crate::net::uapi::{RTM_GETTFILTER, RTM_NEWQDISC, RTM_NEWTFILTER, TCA_KIND, TCA_OPTIONS};
 
 /// The qdisc, and its classes of what comes in.
@@ -14,6 +15,8 @@ const HANDLE: u32 = 0xffff_0000;
 const INGRESS: u32 = 0xffff_fff2;
 /// The only filter: priority 1, of all protocols.
 const FIRST: u32 = 1 << 16 | (0x0003_u16.to_be() as u32);
+/// Where that is in `struct tcmsg`.
+const INFO: usize = 16;
 
 const BPF_FD: u16 = 6;
 const BPF_NAME: u16 = 7;
@@ -22,15 +25,6 @@ const BPF_ID: u16 = 11;
 /// What the program returns is what happens to the packet.
 const DIRECT_ACTION: u32 = 1;
 
-/// `struct tcmsg`.
-fn header(interface: u32, handle: u32, parent: u32, info: u32) -> [u8; 20] {
-    let mut header = [0; 20];
-    for (place, value) in header[4..].chunks_exact_mut(4).zip([interface, handle, parent, info]) {
-        place.copy_from_slice(&value.to_ne_bytes());
-    }
-    header
-}
-
 /// Has a program decide what comes in by an interface that was just made.
 pub fn attach(
     socket: &Socket,
@@ -38,22 +32,19 @@ pub fn attach(
     name: &str,
     program: BorrowedFd<'_>,
 ) -> Result<(), Refused> {
+    let mut filter = tc::header(interface, 0, INGRESS);
+    filter[INFO..].copy_from_slice(&FIRST.to_ne_bytes());
     let mut batch = Batch::default();
     batch
         .message(
             Request::MakeQdisc,
             RTM_NEWQDISC,
             CREATE | EXCL,
-            &header(interface, HANDLE, CLSACT, 0),
+            &tc::header(interface, HANDLE, CLSACT),
         )
         .text(TCA_KIND, "clsact");
     batch
-        .message(
-            Request::AttachProgram,
-            RTM_NEWTFILTER,
-            CREATE | EXCL,
-            &header(interface, 0, INGRESS, FIRST),
-        )
+        .message(Request::AttachProgram, RTM_NEWTFILTER, CREATE | EXCL, &filter)
         .text(TCA_KIND, "bpf")
         .nest(TCA_OPTIONS, |batch| {
             batch
@@ -67,11 +58,15 @@ pub fn attach(
 /// The number of the program that does; `None` if none was attached this way.
 pub fn attached(socket: &Socket, interface: u32) -> Result<Option<u32>, Refused> {
     let mut batch = Batch::default();
-    batch.message(Request::AttachProgram, RTM_GETTFILTER, DUMP, &header(interface, 0, INGRESS, 0));
+    batch.message(Request::AttachProgram, RTM_GETTFILTER, DUMP, &tc::header(interface, 0, INGRESS));
     let mut id = None;
-    socket.query(&batch, |_, payload| {
-        let options = payload.get(20..).and_then(|attributes| find(attributes, TCA_OPTIONS));
-        id = id.or_else(|| number(find(options?, BPF_ID)?));
-    })?;
+    socket.query(&batch, |_, payload| id = id.or_else(|| program(payload)))?;
     Ok(id)
+}
+
+/// The number of the program in a message about the filter; `None` for one of another priority.
+fn program(payload: &[u8]) -> Option<u32> {
+    let info = number(payload.get(INFO..)?)?;
+    let options = find(payload.get(20..)?, TCA_OPTIONS)?;
+    number(find(options, BPF_ID)?).filter(|_| info == FIRST)
 }

@@ -62,7 +62,7 @@ fn guard(socket: &Socket, network: &Network, at: usize) -> Result<(), Error> {
     for program in PORT_PROGRAM {
         let loaded = load(program).map_err(fail)?;
         classifier::attach(socket, host_index(network, at), program.name, loaded.as_fd())
-            .map_err(|refused| Error::interface(&host_name(network, at), refused))?;
+            .map_err(|refused| fail(refused.errno.into()))?;
     }
     Ok(())
 }

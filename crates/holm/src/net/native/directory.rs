@@ -35,7 +35,8 @@ impl Directory<'_> {
         // Not when programs are replaced: sockets of guests that run already are not marked.
         if let Some(kernel) = unix::Kernel::look()? {
             for program in UNIX_PROGRAMS {
-                self.attach_unix(&unix::load(&kernel, program, &maps)?, program)?;
+                let loaded = load_unix(&kernel, program, &maps)?;
+                self.pin_link(&loaded, program, Hook::LsmCgroup, self.pool)?;
             }
         }
         self.mark()
@@ -60,13 +61,13 @@ impl Directory<'_> {
                 replace(&name, &loaded).map_err(fail("replace the program of", &name))?;
             }
         }
-        for program in UNIX_PROGRAMS {
-            let name = self.at.join(program.name);
-            if is_there(&name)?
-                && let Some(kernel) = unix::Kernel::look()?
-            {
-                let loaded = unix::load(&kernel, program, &maps)?;
-                replace(&name, &loaded).map_err(fail("replace the program of", &name))?;
+        if let Some(kernel) = unix::Kernel::look()? {
+            for program in UNIX_PROGRAMS {
+                let name = self.at.join(program.name);
+                if is_there(&name)? {
+                    let loaded = load_unix(&kernel, program, &maps)?;
+                    replace(&name, &loaded).map_err(fail("replace the program of", &name))?;
+                }
             }
         }
         for other in self.named(|name| name.strip_prefix(BUILD_PREFIX))? {
@@ -116,13 +117,18 @@ impl Directory<'_> {
             }
             _ => self.pool,
         };
-        bpf::link(loaded.as_fd(), hook, Target::Directory(target))
-            .and_then(|link| bpf::pin(link.as_fd(), &path))
-            .map_err(fail("attach the program", name))
+        self.pin_link(loaded, program, hook, target)
     }
 
-    fn attach_unix(&self, loaded: &OwnedFd, program: &Program) -> Result<(), Error> {
-        bpf::link(loaded.as_fd(), Hook::LsmCgroup, Target::Directory(self.pool))
+    /// Attaches a program to a cgroup or network namespace, as long as the directory is there.
+    fn pin_link(
+        &self,
+        loaded: &OwnedFd,
+        program: &Program,
+        hook: Hook,
+        target: BorrowedFd<'_>,
+    ) -> Result<(), Error> {
+        bpf::link(loaded.as_fd(), hook, Target::Directory(target))
             .and_then(|link| bpf::pin(link.as_fd(), &self.at.join(program.name)))
             .map_err(fail("attach the program", Path::new(program.name)))
     }
@@ -145,6 +151,14 @@ fn load(program: &Program, maps: &[(Map, bpf::Map)]) -> Result<OwnedFd, Error> {
     let hook = hook(program.name).unwrap_or(Hook::SkLookup);
     bpf::load_with_maps(hook, program.name, program.instructions, &used)
         .map_err(fail("load the program", Path::new(program.name)))
+}
+
+fn load_unix(
+    kernel: &unix::Kernel,
+    program: &Program,
+    maps: &[(Map, bpf::Map)],
+) -> Result<OwnedFd, Error> {
+    unix::load(kernel, program, maps).map_err(fail("load the program", Path::new(program.name)))
 }
 
 /// Has datagrams that arrive at an interface steered to sockets bound to "any". Does nothing if

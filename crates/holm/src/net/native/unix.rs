@@ -1,6 +1,7 @@
 //! Abstract Unix sockets of native guests, which only BPF as an LSM can keep apart: kernels that
 //! have it switched on (`lsm=` with `bpf`, as Debian's do), and describe their types.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -49,24 +50,14 @@ fn is_lsm() -> Result<bool, Error> {
 }
 
 /// Loads one of the programs.
-pub fn load(
-    kernel: &Kernel,
-    program: &Program,
-    maps: &[(Map, bpf::Map)],
-) -> Result<OwnedFd, Error> {
+pub fn load(kernel: &Kernel, program: &Program, maps: &[(Map, bpf::Map)]) -> io::Result<OwnedFd> {
     let mut hooks = UNIX_HOOKS.iter().zip(kernel.functions);
     // Each has one; there is a test.
     let function = hooks.find(|((name, _), _)| *name == program.name).map_or(0, |(_, it)| it);
     let instructions: Vec<_> =
         program.instructions.iter().map(|it| placed(*it, kernel.address)).collect();
     let hook = (Hook::LsmCgroup, function);
-    bpf::load_for_function(hook, program.name, &instructions, &used(program, maps)).map_err(
-        |source| Error::Programs {
-            what: "load the program",
-            object: program.name.to_owned(),
-            source,
-        },
-    )
+    bpf::load_for_function(hook, program.name, &instructions, &used(program, maps))
 }
 
 /// An instruction that reads where the kernel has the address of a socket.

@@ -153,7 +153,7 @@ pub fn begin_counts(network: &Network) -> Result<(), Error> {
             let element = Element { set, key: key.to_vec(), data: Vec::new() };
             element.message(batch, Request::ResetCounts, DESTROYSETELEM, network.instance);
         }
-        recorded::begin(batch, network, group);
+        recorded::begin(batch, network.instance, network.context, group);
     })?)
 }
 

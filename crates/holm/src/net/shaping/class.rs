@@ -74,7 +74,7 @@ impl Parameters {
     }
 }
 
-/// The longest packet on a link whose packets are [`split`], in bytes: the longest Ethernet frame.
+/// The longest packet on a link that [`splits`] them, in bytes: the longest Ethernet frame.
 pub const PACKET_MAX: u32 = 9216;
 
 /// Whether packets of a link with this rate, in bits in a second, are split before they wait. TCP

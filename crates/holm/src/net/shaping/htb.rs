@@ -3,11 +3,11 @@
 use rustix::io::Errno;
 
 use super::class::{HOST, LINK, Parameters, QDISC, instance_of, splits};
-use super::message::{gone, header, rate_spec, ticks};
 use super::tbf;
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, CREATE, DUMP, ECHO, EXCL, Refused, Socket, find, number, text};
 use crate::net::request::Request;
+use crate::net::tc::{gone, header, rate_spec, ticks};
 use crate::net::uapi::{
     RTM_DELQDISC, RTM_DELTCLASS, RTM_GETQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS,
     TC_H_ROOT, TCA_KIND, TCA_OPTIONS,
@@ -88,7 +88,7 @@ pub fn uplinks(socket: &Socket) -> Result<Vec<u32>, Error> {
 /// Whether an interface has a class. Of one that is gone none is missing.
 pub fn has_class(socket: &Socket, interface: u32, class: u32) -> Result<bool, Error> {
     let mut batch = Batch::default();
-    batch.message(Request::ListClasses, RTM_GETTCLASS, ECHO, &header(interface, class, 0));
+    batch.message(Request::ListClasses, RTM_GETTCLASS, 0, &header(interface, class, 0));
     batch.acknowledge();
     match socket.query(&batch, |_, _| {}) {
         Err(Refused { errno: Errno::NOENT, .. }) => Ok(false),

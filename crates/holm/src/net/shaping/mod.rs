@@ -17,7 +17,6 @@
 
 mod class;
 mod htb;
-mod message;
 mod tbf;
 mod uplink;
 

@@ -3,10 +3,10 @@
 use rustix::io::Errno;
 
 use super::class::{PACKET_MAX, QDISC};
-use super::message::{gone, header, rate_spec, ticks};
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, CREATE, REPLACE, Refused, Socket};
 use crate::net::request::Request;
+use crate::net::tc::{gone, header, rate_spec, ticks};
 use crate::net::uapi::{RTM_DELQDISC, RTM_NEWQDISC, TC_H_ROOT, TCA_KIND, TCA_OPTIONS};
 
 /// Bounds what goes out of an interface, in bits in a second; `None` removes the bound.

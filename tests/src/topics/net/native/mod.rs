@@ -64,6 +64,10 @@ impl<'a> Host<'a> {
     /// Starts the guest with its servers, and waits until they serve.
     fn serve(&self, name: &str, addresses: &str) {
         self.launch(name, addresses, &["/probe/holm-probe", "serve", name]).ok();
+        self.wait_for_servers(name);
+    }
+
+    fn wait_for_servers(&self, name: &str) {
         let log = self.sandbox.wait_for("the servers", || {
             let log = self.holm(&["logs", name]).ok().stdout;
             (log.contains("serving") || log.contains("HOLE")).then_some(log)

@@ -36,13 +36,6 @@ impl Host<'_> {
         self.holm(&[args, command].concat()).ok();
     }
 
-    fn wait_for_servers(&self, name: &str) {
-        self.sandbox.wait_for("the servers", || {
-            let log = self.holm(&["logs", name]).ok().stdout;
-            log.contains("serving").then_some(())
-        });
-    }
-
     fn share(&self, name: &str, addresses: &str, at: &[&str]) {
         self.create_sharing(name, addresses, &[], at);
         self.holm(&["start", name]).ok();

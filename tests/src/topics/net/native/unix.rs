@@ -25,9 +25,7 @@ fn abstract_sockets_are_apart(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
     for (name, addresses) in [("one", ONE), ("two", TWO)] {
         host.launch(name, addresses, &["/probe/holm-probe", "unix-serve", name]).ok();
-        sandbox.wait_for("the server", || {
-            host.holm(&["logs", name]).ok().stdout.contains("serving").then_some(())
-        });
+        host.wait_for_servers(name);
     }
     let mut serve = Command::new(host.probe.join("holm-probe"));
     let _server = host.topology.host.with(|| Daemon::new(serve.args(["unix-serve", "outside"])));

@@ -1,9 +1,9 @@
-//! Parts of messages about qdiscs and classes (`pkt_sched.h`).
+//! Parts of messages about qdiscs, classes and filters (`pkt_sched.h`).
 
 use rustix::io::Errno;
 
-use crate::net::error::Error;
-use crate::net::netlink::Refused;
+use super::error::Error;
+use super::netlink::Refused;
 
 /// `struct tcmsg`.
 pub fn header(interface: u32, handle: u32, parent: u32) -> [u8; 20] {
