@@ -11,8 +11,12 @@ use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolIndex};
 
 /// The tables, and what they are made of.
-const TABLES: [(&str, &[&str]); 3] =
-    [("programs.rs", &["calls", "packets"]), ("unix.rs", &["unix"]), ("port.rs", &["port"])];
+const TABLES: [(&str, &[&str]); 4] = [
+    ("programs.rs", &["calls", "packets"]),
+    ("unix.rs", &["unix"]),
+    ("port.rs", &["port"]),
+    ("departures.rs", &["departures"]),
+];
 /// Each program is a section of this prefix.
 const PROGRAM: &str = "program/";
 
@@ -20,11 +24,12 @@ fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     println!("cargo::rerun-if-changed=src");
     println!("cargo::rerun-if-env-changed=BPF_CLANG");
-    let [native, unix, port] = TABLES.map(|(file, sources)| (file, table(&out, sources)));
+    let [native, unix, port, departures] =
+        TABLES.map(|(file, sources)| (file, table(&out, sources)));
     let mut hasher = DefaultHasher::new();
     (&native.1, &unix.1).hash(&mut hasher);
     let name = format!("\"build-{:016x}\"\n", hasher.finish());
-    for (file, text) in [native, unix, port, ("build-name.rs", name)] {
+    for (file, text) in [native, unix, port, departures, ("build-name.rs", name)] {
         fs::write(out.join(file), text).expect("the build directory can be written to");
     }
 }

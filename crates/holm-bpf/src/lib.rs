@@ -1,11 +1,12 @@
-//! The BPF programs of `net.mode = "native"` and of `net.lan`, compiled from the C files beside
-//! this one, and the layout of what they read.
+//! The BPF programs of `net.mode = "native"`, of `net.lan` and of `net.cap`, compiled from the C
+//! files beside this one, and the layout of what they read.
 //!
 //! `guests.h` says which address inside is which on the host, `calls.bpf.c` translates them in
 //! system calls, `packets.bpf.c` decides which socket gets a packet, `unix.bpf.c` which abstract
-//! Unix sockets are reached; `port.bpf.c` decides what a guest may send to a bridge. Nothing here
-//! talks to the kernel: [`PROGRAMS`], [`UNIX_PROGRAMS`] and [`PORT_PROGRAM`] are instructions with
-//! places for maps, which the loader fills in.
+//! Unix sockets are reached; `port.bpf.c` decides what a guest may send to a bridge,
+//! `departures.bpf.c` when packets leave an uplink with several queues. Nothing here talks to the
+//! kernel: [`PROGRAMS`] and the others are instructions with places for maps, which the loader fills
+//! in.
 
 #![forbid(unsafe_code)]
 
@@ -65,6 +66,8 @@ pub enum Map {
     Hosts,
     /// What a guest may send to a port of a bridge: [`Port`], by 0. Each port has its own.
     Port,
+    /// How fast a guest may send, by its class: [`cap_value`]. Each uplink has its own.
+    Departures,
 }
 
 impl Map {
@@ -108,6 +111,7 @@ impl Map {
             Self::Unserved => "unserved",
             Self::Hosts => "hosts",
             Self::Port => "port",
+            Self::Departures => "departures",
         }
     }
 
@@ -126,7 +130,7 @@ impl Map {
             | Self::Names
             | Self::Elsewhere => (4, 4),
             Self::Traffic => (4, TRAFFIC),
-            Self::Caps => (4, 16),
+            Self::Caps | Self::Departures => (4, 16),
             Self::Asked => (20, 16),
             Self::Unserved | Self::Hosts => (24, 4),
             Self::Port => (4, PORT),
@@ -152,8 +156,17 @@ pub static UNIX_PROGRAMS: &[Program] = include!(concat!(env!("OUT_DIR"), "/unix.
 /// The place of a member that stands for the one of `addr` in `struct unix_sock`.
 pub const UNIX_ADDRESS: u16 = 0x7ff0;
 
-/// The program at a port of a bridge; the only one in this table.
-pub static PORT_PROGRAM: &[Program] = include!(concat!(env!("OUT_DIR"), "/port.rs"));
+/// The program at a port of a bridge.
+pub static PORT_PROGRAM: Program = only(include!(concat!(env!("OUT_DIR"), "/port.rs")));
+
+/// The program at an uplink with several queues.
+pub static DEPARTURE_PROGRAM: Program = only(include!(concat!(env!("OUT_DIR"), "/departures.rs")));
+
+/// The program of a file that has one.
+const fn only(table: &[Program]) -> Program {
+    assert!(table.len() == 1);
+    table[0]
+}
 
 /// What names of builds begin with.
 pub const BUILD_PREFIX: &str = "build-";
@@ -227,11 +240,17 @@ impl Traffic {
     }
 }
 
-/// The value in [`Map::Caps`] of a guest that may receive so many bytes in a second.
+/// The value in [`Map::Caps`] of a guest that may receive so many bytes in a second, and in
+/// [`Map::Departures`] of one that may send so many.
 pub fn cap_value(rate: u64) -> [u8; 16] {
     let mut value = [0; 16];
     value[..8].copy_from_slice(&rate.max(1).to_ne_bytes());
     value
+}
+
+/// The rate in such a value.
+pub fn cap_rate(value: &[u8]) -> u64 {
+    value.first_chunk().map_or(0, |rate| u64::from_ne_bytes(*rate))
 }
 
 /// What the programs know of a guest: `struct guest`.
@@ -414,7 +433,9 @@ mod tests {
 
     #[test]
     fn maps_are_loaded_by_two_instructions() {
-        for program in PROGRAMS.iter().chain(UNIX_PROGRAMS).chain(PORT_PROGRAM) {
+        for program in
+            PROGRAMS.iter().chain(UNIX_PROGRAMS).chain([&PORT_PROGRAM, &DEPARTURE_PROGRAM])
+        {
             for (at, map) in program.maps {
                 // BPF_LD | BPF_IMM | BPF_DW
                 assert_eq!(program.instructions[*at][0], 0x18, "{} {map:?}", program.name);
@@ -423,8 +444,15 @@ mod tests {
     }
 
     #[test]
+    fn a_cap_is_read_as_it_was_written() {
+        let program = DEPARTURE_PROGRAM;
+        assert!(program.maps.iter().all(|(_, map)| *map == Map::Departures), "{:?}", program.maps);
+        assert_eq!(cap_rate(&cap_value(1_000_000)), 1_000_000);
+    }
+
+    #[test]
     fn a_port_has_the_layout_of_its_program() {
-        let [program] = PORT_PROGRAM else { panic!("{PORT_PROGRAM:?}") };
+        let program = PORT_PROGRAM;
         assert!(program.maps.iter().all(|(_, map)| *map == Map::Port), "{:?}", program.maps);
         let addresses = vec!["192.0.2.7".parse().unwrap(), "2001:db8::7".parse().unwrap()];
         let bytes = Port { ethernet: [2, 3, 4, 5, 6, 7], addresses }.to_bytes();

@@ -66,6 +66,7 @@ usage: holm-probe WHAT [ARG...]
   ask PROTOCOL ADDRESS:PORT
                       what such a server answers: tcp, udp, or udp from a connected socket (udp-connected) or
                       one that was never bound (udp-unbound)
+  burst ADDRESS:PORT COUNT  send so many datagrams of 1000 bytes at once
   flood ADDRESS:PORT  send by TCP as much as it takes, for two minutes
   confined OWN OUTSIDE OTHER...
                       with the address OWN nothing can be done with OTHER, nor sent to OUTSIDE as OTHER
@@ -114,6 +115,7 @@ fn main() -> ExitCode {
         ["ask", protocol, to] => native::ask(protocol, to),
         ["unix-serve", name] => unix::serve(name),
         ["unix-ask", names @ ..] => unix::ask(names),
+        ["burst", to, count] => native::burst(to, number(count)),
         ["flood", to] => native::flood(to),
         ["flood-addresses", network] => native::flood_addresses(network),
         ["flood-ports", to, count] => native::flood_ports(to, number(count)),

@@ -312,6 +312,14 @@ pub fn flood_ports(to: &str, count: u64) {
     }
 }
 
+/// Sends so many datagrams of 1000 bytes at once.
+pub fn burst(to: &str, count: u64) {
+    let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+    for _ in 0..count {
+        socket.send_to(&[0; 1000], to).expect("room for a datagram");
+    }
+}
+
 /// Sends a datagram to each address of a network, whose first two bytes these are, again and again
 /// until a time that no test needs.
 pub fn flood_addresses(network: &str) {

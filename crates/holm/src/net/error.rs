@@ -96,15 +96,16 @@ pub enum Error {
         /// Why a guest cannot be there.
         why: String,
     },
-    /// The BPF program of a guest's port.
+    /// The BPF program at an interface.
     #[error(
-        "{interface}: the BPF program that drops what the guest may not send is not in effect \
-         (net.lan needs CAP_BPF, CAP_NET_ADMIN and a kernel from 6.12 with CONFIG_NET_CLS_BPF: \
-         `holm doctor bpf`)"
+        "{interface}: the BPF program that {task} is not in effect (it needs CAP_BPF, \
+         CAP_NET_ADMIN and a kernel from 6.12 with CONFIG_NET_CLS_BPF: `holm doctor bpf`)"
     )]
-    PortProgram {
-        /// The host's end of the guest's interface.
+    InterfaceProgram {
+        /// The interface.
         interface: String,
+        /// What it does.
+        task: &'static str,
         /// The kernel's error.
         source: io::Error,
     },
@@ -329,7 +330,7 @@ impl Coded for Error {
             Self::Kernel { request, .. } => Details::new(Code::NetworkFailed).object(request),
             Self::Interface { interface, .. }
             | Self::Responder { interface, .. }
-            | Self::PortProgram { interface, .. } => {
+            | Self::InterfaceProgram { interface, .. } => {
                 Details::new(Code::NetworkFailed).object(interface)
             }
             Self::AddressTaken { address } => in_use(address).remedy("set another net.address"),

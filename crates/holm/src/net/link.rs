@@ -9,7 +9,7 @@ use super::request::Request;
 use super::traffic::Volume;
 use super::uapi::{
     IFF_UP, IFLA_EXT_MASK, IFLA_IFALIAS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MASTER,
-    IFLA_MTU, IFLA_STATS64, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK,
+    IFLA_MTU, IFLA_NUM_TX_QUEUES, IFLA_STATS64, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK,
 };
 use crate::record::FIRST_HOST_INDEX;
 
@@ -195,6 +195,15 @@ pub fn mtu(socket: &Socket, index: u32) -> Result<Option<u32>, Refused> {
     read(socket, Request::ReadUplinkMtu, index, |attributes| {
         find(attributes, IFLA_MTU).and_then(number)
     })
+}
+
+/// How many queues an interface sends by; none if it is gone.
+pub fn tx_queues(socket: &Socket, index: u32) -> Result<u32, Refused> {
+    let count = |attributes: &[u8]| find(attributes, IFLA_NUM_TX_QUEUES).and_then(number);
+    match read(socket, Request::FindLink, index, count) {
+        Err(refused) if refused.errno != Errno::NODEV => Err(refused),
+        found => Ok(found.ok().flatten().unwrap_or_default()),
+    }
 }
 
 /// The name of an interface.

@@ -8,6 +8,7 @@
 mod access;
 mod addresses;
 mod by_mode;
+mod classifier;
 mod dns;
 mod error;
 mod flows;

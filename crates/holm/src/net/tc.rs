@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::error::Error;
-use super::netlink::Refused;
+use super::netlink::{Refused, number};
 
 /// `struct tcmsg`.
 pub fn header(interface: u32, handle: u32, parent: u32) -> [u8; 20] {
@@ -12,6 +12,11 @@ pub fn header(interface: u32, handle: u32, parent: u32) -> [u8; 20] {
     header[8..12].copy_from_slice(&handle.to_ne_bytes());
     header[12..16].copy_from_slice(&parent.to_ne_bytes());
     header
+}
+
+/// The interface and the handle in one.
+pub fn names(payload: &[u8]) -> Option<(u32, u32)> {
+    Some((number(payload.get(4..)?)?, number(payload.get(8..)?)?))
 }
 
 /// `struct tc_ratespec` of a rate in bytes in a second, for frames of Ethernet: the kernel then

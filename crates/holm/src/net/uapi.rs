@@ -17,6 +17,7 @@ pub const RTM_NEWTCLASS: u16 = 40;
 pub const RTM_DELTCLASS: u16 = 41;
 pub const RTM_GETTCLASS: u16 = 42;
 pub const RTM_NEWTFILTER: u16 = 44;
+pub const RTM_DELTFILTER: u16 = 45;
 pub const RTM_GETTFILTER: u16 = 46;
 pub const TC_H_ROOT: u32 = 0xffff_ffff;
 pub const TCA_KIND: u16 = 1;

@@ -232,7 +232,7 @@ const MESSAGES: [(&str, Said); 117] = [
     ("net.reserve: ", In("net::shaping::a_refused_rate_changes_nothing")),
     ("net.lan: INTERFACE: ", In("net::lan::a_lan_that_cannot_be_is_told")),
     (
-        "INTERFACE: the BPF program that drops",
+        "INTERFACE: the BPF program that TASK",
         Here(
             "unshare -n sh -c 'ip link add br0 type bridge; exec strace -fqo log -e inject=bpf:error=EPERM \
           \"$HOLM\" run --base busybox --net none --set net.lan=bridge:br0 -- true'",
@@ -413,9 +413,10 @@ const MESSAGES: [(&str, Said); 117] = [
 ];
 
 /// Words that stand for what the message says there, as the page explains; nginx is a program.
-const ANY: [&str; 17] = [
+const ANY: [&str; 18] = [
     "NAME",
     "INTERFACE",
+    "TASK",
     "DIR",
     "PATH",
     "KIND",

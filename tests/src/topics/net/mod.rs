@@ -1,6 +1,7 @@
 //! Networks with real traffic, most of them in network namespaces made for each test.
 
 mod access;
+mod departures;
 mod flows;
 mod lan;
 mod managers;
@@ -22,6 +23,7 @@ use crate::test::Test;
 pub fn tests() -> Vec<Test> {
     [
         access::TESTS,
+        departures::TESTS,
         flows::TESTS,
         lan::TESTS,
         lan::frames::TESTS,

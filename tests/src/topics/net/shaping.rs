@@ -6,6 +6,8 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -25,6 +27,9 @@ pub const TESTS: &[Test] = &[
 
 const UPLINK: u32 = 16;
 
+/// Where guests send to.
+const SINK: &str = "192.0.2.1:9";
+
 /// Class of the host and of guests without a rate.
 const HOST: u32 = 2;
 
@@ -35,15 +40,15 @@ fn host(sandbox: &Sandbox) -> Host<'_> {
 }
 
 impl Host<'_> {
-    fn launch(&self, name: &str, settings: &[&str]) -> Outcome {
+    pub(super) fn launch(&self, name: &str, settings: &[&str]) -> Outcome {
         let mount = format!("mounts+={}:/probe:ro", self.sandbox.probe_directory().display());
         self.run(name, &[&[mount.as_str()], settings].concat(), &["sleep", "1000"])
     }
 
-    /// A guest sends as much as it can, for two minutes at most.
-    fn flood(&self, name: &str) -> Running {
+    /// A guest sends as much as it can to a [`sink`], for two minutes at most.
+    pub(super) fn flood(&self, name: &str, to: &str) -> Running {
         let mut command = self.sandbox.command();
-        command.args(["exec", name, "--", "/probe/holm-probe", "flood", "192.0.2.1:9"]);
+        command.args(["exec", name, "--", "/probe/holm-probe", "flood", to]);
         self.topology.host.with(|| Running::new(&mut command, b""))
     }
 
@@ -107,18 +112,24 @@ fn classes(host: &TestNetns) -> BTreeMap<u32, f64> {
     all
 }
 
-/// Takes what all connections send.
-fn sink(outside: &TestNetns) {
-    let listener = outside.with(|| TcpListener::bind("192.0.2.1:9").unwrap());
+/// Takes what all connections send, and counts its bytes.
+pub(super) fn sink(outside: &TestNetns, address: &str) -> Arc<AtomicU32> {
+    let listener = outside.with(|| TcpListener::bind(address).unwrap());
+    let count = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&count);
     // It ends with the test process.
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
+            let count = Arc::clone(&counted);
             thread::spawn(move || {
                 let mut bytes = vec![0; 65536];
-                while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}
+                while let Ok(read @ 1..) = stream.read(&mut bytes) {
+                    count.fetch_add(u32::try_from(read).unwrap(), Ordering::Relaxed);
+                }
             });
         }
     });
+    count
 }
 
 #[track_caller]
@@ -129,7 +140,7 @@ fn about(ratio: f64, expected: f64, what: &str) {
 fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     const DURING: Duration = Duration::from_secs(4);
     let host = host(sandbox);
-    sink(&host.topology.outside);
+    sink(&host.topology.outside, SINK);
     // Two have one address. The shares would come out equal if packets stayed as long as TCP makes
     // them.
     let native = ["net.mode=native", "net.address=192.0.2.10", "net.share-address=true"];
@@ -140,7 +151,8 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     host.holm(&["status", "reserved"]).ok().has("8M reserved of up0, 16M");
     let of = |name| host.class(name);
     let (native, private, reserved) = (of("native"), of("private"), of("reserved"));
-    let mut floods: Vec<_> = ["native", "private", "reserved"].map(|name| host.flood(name)).into();
+    let mut floods: Vec<_> =
+        ["native", "private", "reserved"].map(|name| host.flood(name, SINK)).into();
     thread::sleep(Duration::from_secs(1));
     let sent = host.sent_when_full(DURING);
     let all = sent[&native] + sent[&private] + sent[&reserved];
@@ -170,7 +182,7 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
     // Without a class it is as the host.
     let changed = host.holm(&["unset", "private", "net.cap", "net.share"]);
     changed.ok();
-    floods.push(host.flood("plain"));
+    floods.push(host.flood("plain", SINK));
     let (sent, _) = host.sent(DURING);
     assert!(!sent.contains_key(&private) && sent[&HOST] > 0.0, "{sent:?}");
 
@@ -238,7 +250,7 @@ impl Flood {
 }
 
 /// By how much a number of bytes grows in some milliseconds, and how many seconds those were.
-fn growth(of: impl Fn() -> f64, milliseconds: u64) -> (f64, f64) {
+pub(super) fn growth(of: impl Fn() -> f64, milliseconds: u64) -> (f64, f64) {
     let (begin, before) = (Instant::now(), of());
     thread::sleep(Duration::from_millis(milliseconds));
     let after = of();

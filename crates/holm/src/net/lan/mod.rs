@@ -11,7 +11,6 @@
 //! What is at a port on the host, flags, forwarding entry, program and map, disappears with it, and
 //! it does with the guest's network namespace.
 
-mod classifier;
 mod configure;
 mod macvlan;
 mod names;

@@ -1,12 +1,13 @@
 //! A guest's port of a bridge.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::BorrowedFd;
 
-use holm_bpf::{Map, PORT_PROGRAM, Port, Program};
-use holm_sys::bpf::{self, Hook, MapKind};
+use holm_bpf::{Map, PORT_PROGRAM, Port};
+use holm_sys::bpf::{self, MapKind};
 
-use super::classifier;
 use super::names::{guest_index, host_index, host_name};
+use crate::net::classifier::{self, Packets};
 use crate::net::error::Error;
 use crate::net::link;
 use crate::net::netlink::{Batch, CREATE, REPLACE, Refused, Socket};
@@ -52,19 +53,18 @@ fn guard(socket: &Socket, network: &Network, at: usize) -> Result<(), Error> {
     let lan = &network.lan[at];
     let addresses = lan.settings.addresses.iter().map(|(address, _)| *address).collect();
     let value = Port { ethernet: lan.ethernet, addresses }.to_bytes();
-    let fail = |source| Error::PortProgram { interface: host_name(network, at), source };
-    let load = |program: &Program| {
-        let map = bpf::Map::create(Map::Port.name(), MapKind::Hash(1), Map::Port.sizes())?;
-        map.update(&[0; 4], &value)?;
-        let maps: Vec<_> = program.maps.iter().map(|(at, _)| (*at, &map)).collect();
-        bpf::load_with_maps(Hook::Classifier, program.name, program.instructions, &maps)
-    };
-    for program in PORT_PROGRAM {
-        let loaded = load(program).map_err(fail)?;
-        classifier::attach(socket, host_index(network, at), program.name, loaded.as_fd())
-            .map_err(|refused| fail(refused.errno.into()))?;
-    }
-    Ok(())
+    let (name, index) = (host_name(network, at), host_index(network, at));
+    bpf::Map::create(Map::Port.name(), MapKind::Hash(1), Map::Port.sizes())
+        .and_then(|map| {
+            map.update(&[0; 4], &value)?;
+            classifier::attach(socket, index, Packets::Received, &PORT_PROGRAM, &map)
+        })
+        .map_err(|source| fail(name, source))
+}
+
+/// The program at a port was not attached, or not found.
+pub fn fail(interface: String, source: io::Error) -> Error {
+    Error::InterfaceProgram { interface, task: "drops what the guest may not send", source }
 }
 
 /// Has the bridge send the port what is for the guest, and brings it up.

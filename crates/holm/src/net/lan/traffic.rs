@@ -1,10 +1,10 @@
 //! What a guest has sent to the ports of bridges, and received.
 
-use holm_bpf::Port;
-use holm_sys::bpf;
+use holm_bpf::{PORT_PROGRAM, Port};
 
-use super::classifier;
 use super::names::host_index;
+use super::port::fail;
+use crate::net::classifier::{self, Packets};
 use crate::net::error::Error;
 use crate::net::link;
 use crate::net::netlink::Socket;
@@ -22,13 +22,11 @@ pub fn traffic(network: &Network) -> Result<Vec<Option<LanTraffic>>, Error> {
         let Some(name) = network.lan_port(at) else { return Ok(None) };
         // What the host's end has received, the guest has sent.
         let Some((sent, received)) = link::counters(&socket, &name)? else { return Ok(None) };
-        let fail = |source| Error::PortProgram { interface: name.clone(), source };
-        let value = match classifier::attached(&socket, host_index(network, at))? {
-            Some(program) => bpf::map_of(program)
-                .and_then(|map| map.map_or(Ok(None), |map| map.get(&[0; 4])))
-                .map_err(fail)?,
-            None => None,
-        };
+        let fail = |source| fail(name.clone(), source);
+        let index = host_index(network, at);
+        let map =
+            classifier::map(&socket, index, Packets::Received, &PORT_PROGRAM).map_err(fail)?;
+        let value = map.map_or(Ok(None), |map| map.get(&[0; 4])).map_err(fail)?;
         let dropped = value.map(|value| Port::dropped(&value));
         Ok(Some(LanTraffic { sent, received, dropped }))
     };

@@ -25,7 +25,8 @@ pub fn map_kind(map: Map) -> MapKind {
         Map::Sharing | Map::Elsewhere => MapKind::SkStorage(true),
         Map::Asked => MapKind::LruHash(QUESTIONS),
         Map::Unserved | Map::Hosts => MapKind::LruHash(UNSERVED),
-        Map::Port => MapKind::Hash(1),
+        // Those of programs at interfaces are made with them.
+        Map::Port | Map::Departures => MapKind::Hash(1),
     }
 }
 

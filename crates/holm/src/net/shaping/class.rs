@@ -2,15 +2,17 @@
 
 use crate::record::Shaping;
 
-/// The handle of the qdisc, whose major number is also that of its classes.
-pub const QDISC: u32 = 0x486d_0000;
+/// The handle of HTB, whose major number is also that of its classes.
+pub const HTB: u32 = 0x486d_0000;
+/// That of mq where departure times are used; see `departures`.
+pub const DEPARTURES: u32 = 0x486e_0000;
 /// The class of the link.
-pub const LINK: u32 = QDISC | 1;
+pub const LINK: u32 = HTB | 1;
 /// The class of what is no guest's.
-pub const HOST: u32 = QDISC | 2;
+pub const HOST: u32 = HTB | 2;
 
 /// The share of a guest that has only `net.cap`, and of the host.
-pub const SHARE_DEFAULT: u32 = 100;
+const SHARE_DEFAULT: u32 = 100;
 /// Nobody is kept from sending at all, and a class needs a rate: bits in a second.
 const RATE_MIN: u64 = 8000;
 /// The ceiling of a guest without a cap, above all links: it sends what the link has.
@@ -18,7 +20,7 @@ const NO_CAP: u64 = 1_000_000_000_000;
 
 /// The class of a guest. `egress` in packets.bpf.c knows it too.
 pub fn class_id(instance: u8, context: u32) -> u32 {
-    QDISC | u32::from(instance) << 10 | context & 0x3ff
+    HTB | u32::from(instance) << 10 | context & 0x3ff
 }
 
 /// The instance of a guest's class; 0 of the others.
@@ -60,12 +62,12 @@ impl Parameters {
     /// Those of a guest's class.
     pub fn guest(shaping: &Shaping) -> Self {
         let rate = shaping.reserve.unwrap_or(RATE_MIN);
-        let ceil = match shaping.share {
-            Some(_) => shaping.cap.unwrap_or(NO_CAP),
+        let (ceil, share) = match (shaping.share, shaping.reserve) {
             // A reservation without a share is capped.
-            None => rate,
+            (None, Some(_)) => (rate, 1),
+            (share, _) => (shaping.cap.unwrap_or(NO_CAP), share.unwrap_or(SHARE_DEFAULT)),
         };
-        Self { rate, ceil, quantum: quantum(shaping.share.unwrap_or(1), shaping.uplink_rate) }
+        Self { rate, ceil, quantum: quantum(share, shaping.uplink_rate) }
     }
 
     /// The reservation in a class's rate.
@@ -105,7 +107,7 @@ mod tests {
         for (instance, context) in [(1, 1), (3, 517), (27, 1023)] {
             let class = class_id(instance, context);
             assert_eq!((instance_of(class), context_of(class)), (instance, context));
-            assert!(class > HOST && class & 0xffff_0000 == QDISC);
+            assert!(class > HOST && class & 0xffff_0000 == HTB);
         }
         assert_eq!((instance_of(LINK), instance_of(HOST)), (0, 0));
     }
@@ -119,6 +121,7 @@ mod tests {
         assert_eq!(of(Some(5_000_000), None, None), (5_000_000, 5_000_000), "capped");
         assert_eq!(of(Some(5_000_000), Some(50), None), (5_000_000, NO_CAP), "work-conserving");
         assert_eq!(of(None, Some(50), None), (RATE_MIN, NO_CAP), "fair best effort");
+        assert_eq!(of(None, None, Some(9_000_000)), (RATE_MIN, 9_000_000), "a cap alone");
         assert_eq!(of(Some(5_000_000), Some(50), Some(9_000_000)), (5_000_000, 9_000_000));
     }
 }

@@ -2,15 +2,15 @@
 
 use rustix::io::Errno;
 
-use super::class::{HOST, LINK, Parameters, QDISC, instance_of, splits};
+use super::class::{HOST, HTB, LINK, Parameters, instance_of, splits};
+use super::root::Root;
 use super::tbf;
 use crate::net::error::Error;
-use crate::net::netlink::{Batch, CREATE, DUMP, ECHO, EXCL, Refused, Socket, find, number, text};
+use crate::net::netlink::{Batch, CREATE, DUMP, EXCL, REPLACE, Refused, Socket, find, number};
 use crate::net::request::Request;
-use crate::net::tc::{gone, header, rate_spec, ticks};
+use crate::net::tc::{gone, header, names, rate_spec, ticks};
 use crate::net::uapi::{
-    RTM_DELQDISC, RTM_DELTCLASS, RTM_GETQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS,
-    TC_H_ROOT, TCA_KIND, TCA_OPTIONS,
+    RTM_DELTCLASS, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, TC_H_ROOT, TCA_KIND, TCA_OPTIONS,
 };
 use crate::record::Shaping;
 
@@ -19,70 +19,12 @@ const HTB_INIT: u16 = 2;
 const HTB_RATE64: u16 = 6;
 const HTB_CEIL64: u16 = 7;
 
-/// The root qdisc of an interface.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Root {
-    /// What the kernel gives each interface.
-    Default,
-    /// Holm's.
-    Ours,
-    /// Somebody else's, of this kind.
-    Other(String),
-}
-
-impl Root {
-    /// Reads a message about a qdisc. The handle alone does not tell: those of other interfaces may
-    /// be the same, as that of `receive` is.
-    fn parse(payload: &[u8]) -> Self {
-        let kind = payload.get(20..).and_then(|attributes| find(attributes, TCA_KIND));
-        match (names(payload), kind.and_then(text)) {
-            (Some((_, QDISC)), Some("htb")) => Self::Ours,
-            (Some((_, 0)), _) => Self::Default,
-            (_, kind) => Self::Other(kind.unwrap_or_default().to_owned()),
-        }
-    }
-}
-
 /// A guest's class.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Class {
     pub id: u32,
     /// Bits in a second.
     pub reserve: u64,
-}
-
-/// The interface and the handle in a `struct tcmsg`.
-fn names(payload: &[u8]) -> Option<(u32, u32)> {
-    Some((number(payload.get(4..)?)?, number(payload.get(8..)?)?))
-}
-
-/// The root qdisc of an interface.
-pub fn root(socket: &Socket, interface: u32) -> Result<Root, Error> {
-    let mut batch = Batch::default();
-    // The kernel tells of one qdisc only who asks for an echo, and of those that interfaces have by
-    // themselves nothing.
-    batch.message(Request::FindQdisc, RTM_GETQDISC, ECHO, &header(interface, 0, TC_H_ROOT));
-    batch.acknowledge();
-    let mut root = Root::Default;
-    let asked = socket.query(&batch, |_, payload| root = Root::parse(payload));
-    match asked {
-        // An interface without any, and one that is gone.
-        Err(Refused { errno: Errno::NOENT | Errno::NODEV, .. }) => Ok(Root::Default),
-        asked => Ok(asked.map(|()| root)?),
-    }
-}
-
-/// The interfaces that have Holm's qdisc.
-pub fn uplinks(socket: &Socket) -> Result<Vec<u32>, Error> {
-    let mut batch = Batch::default();
-    batch.message(Request::FindQdisc, RTM_GETQDISC, DUMP, &header(0, 0, 0));
-    let mut all = Vec::new();
-    socket.query(&batch, |_, payload| {
-        if Root::parse(payload) == Root::Ours {
-            all.extend(names(payload).map(|(interface, _)| interface));
-        }
-    })?;
-    Ok(all)
 }
 
 /// Whether an interface has a class. Of one that is gone none is missing.
@@ -112,7 +54,7 @@ pub fn classes(socket: &Socket, interface: u32) -> Result<Vec<Class>, Error> {
 impl Class {
     fn parse(payload: &[u8]) -> Option<Self> {
         let (_, id) = names(payload)?;
-        if id & 0xffff_0000 != QDISC || instance_of(id) == 0 {
+        if id & 0xffff_0000 != HTB || instance_of(id) == 0 {
             return None;
         }
         let options = find(payload.get(20..)?, TCA_OPTIONS)?;
@@ -124,25 +66,28 @@ impl Class {
     }
 }
 
-/// Makes the qdisc, if it is not `there`, and sets the classes of the link and of the host.
-pub fn make(socket: &Socket, interface: u32, link: u64, there: bool) -> Result<(), Error> {
+/// Makes the qdisc, if it is not the `root` already, and sets the classes of the link and of the
+/// host.
+pub fn make(socket: &Socket, interface: u32, link: u64, root: &Root) -> Result<(), Error> {
     let mut batch = Batch::default();
+    let there = *root == Root::Htb;
     if !there {
+        let in_place_of = if *root == Root::Departures { REPLACE } else { EXCL };
         // `struct tc_htb_glob`: version 3, quanta by rate (unused), the class of what has none.
         let global = [3, 10, HOST & 0xffff, 0, 0].map(u32::to_ne_bytes).concat();
         batch
             .message(
                 Request::MakeQdisc,
                 RTM_NEWQDISC,
-                CREATE | EXCL,
-                &header(interface, QDISC, TC_H_ROOT),
+                CREATE | in_place_of,
+                &header(interface, HTB, TC_H_ROOT),
             )
             .text(TCA_KIND, "htb")
             .nest(TCA_OPTIONS, |batch| {
                 batch.attr(HTB_INIT, &global);
             });
     }
-    class(&mut batch, interface, (LINK, QDISC), Parameters::link(link));
+    class(&mut batch, interface, (LINK, HTB), Parameters::link(link));
     class(&mut batch, interface, (HOST, LINK), Parameters::host(link));
     socket.execute(&mut batch)?;
     if there { Ok(()) } else { queue(socket, interface, HOST, link) }
@@ -209,13 +154,5 @@ fn burst(rate: u64) -> u64 {
 pub fn remove(socket: &Socket, interface: u32, class: u32) -> Result<(), Error> {
     let mut batch = Batch::default();
     batch.message(Request::RemoveClass, RTM_DELTCLASS, 0, &header(interface, class, 0));
-    gone(socket.execute(&mut batch))
-}
-
-/// Removes the qdisc, if it is there; the kernel gives the interface its default one.
-pub fn destroy(socket: &Socket, interface: u32) -> Result<(), Error> {
-    let mut batch = Batch::default();
-    let header = header(interface, QDISC, TC_H_ROOT);
-    batch.message(Request::RemoveQdisc, RTM_DELQDISC, 0, &header);
     gone(socket.execute(&mut batch))
 }

@@ -8,6 +8,9 @@
 //!     486d:C               a guest; C is instance number * 1024 + context id
 //!       qdisc C:           on a slow link: splits long packets
 //!         qdisc            a queue for each connection, where the kernel has fq_codel
+//! qdisc 486e: mq           instead of that, while guests have `net.cap` alone, of an uplink with
+//!                          several queues: see `departures`
+//!   qdisc fq               in each queue
 //! /run/holm/shaping.lock   locked while they are made and removed
 //! ROOT/uplink.toml         see `uplink`
 //! ```
@@ -16,7 +19,9 @@
 //! a rule in the ruleset. HTB serves what is reserved first, and divides the rest by quantum.
 
 mod class;
+mod departures;
 mod htb;
+mod root;
 mod tbf;
 mod uplink;
 
@@ -29,7 +34,7 @@ use super::netlink::Socket;
 use super::ports;
 use crate::config::{Net, NetMode};
 use crate::record::{Network, Shaping};
-use htb::Root;
+use root::{Root, root, uplinks};
 
 /// Plans how fast a guest sends; `None` without any setting for it.
 pub fn plan(instance: u8, net: &Net) -> Result<Option<Shaping>, Error> {
@@ -38,16 +43,12 @@ pub fn plan(instance: u8, net: &Net) -> Result<Option<Shaping>, Error> {
         return Ok(None);
     }
     let uplink = uplink::find(&ports::root_link(instance))?;
-    let share = match net.reserve {
-        None => Some(net.share.unwrap_or(class::SHARE_DEFAULT)),
-        Some(_) => net.share,
-    };
     Ok(Some(Shaping {
         uplink: uplink.index,
         uplink_name: uplink.name,
         uplink_rate: uplink.rate,
         reserve: net.reserve,
-        share,
+        share: net.share,
         cap: net.cap,
     }))
 }
@@ -59,21 +60,71 @@ pub fn add(network: &Network) -> Result<(), Error> {
     let socket = Socket::route()?;
     let _lock = lock()?;
     let class = class_id(network.instance, network.context);
-    let root = htb::root(&socket, shaping.uplink)?;
+    let uplink = shaping.uplink;
+    let root = root(&socket, uplink)?;
     if let Root::Other(kind) = root {
         let interface = shaping.uplink_name.clone();
         return Err(Error::OtherQdisc { interface, kind });
     }
+    if let Some(cap) = cap_alone(shaping)
+        && let Some(departures) = departures(&socket, uplink, &root)?
+    {
+        return departures.set(class, cap);
+    }
     check_reserve(&socket, class, shaping)?;
-    htb::make(&socket, shaping.uplink, shaping.uplink_rate, root == Root::Ours)?;
+    let capped = if root == Root::Departures { capped(&socket, uplink)? } else { Vec::new() };
+    htb::make(&socket, uplink, shaping.uplink_rate, &root)?;
+    for (class, cap) in capped {
+        let alone = Shaping { reserve: None, share: None, cap: Some(cap), ..shaping.clone() };
+        htb::set(&socket, class, &alone)?;
+    }
     htb::set(&socket, class, shaping)
 }
 
-/// Whether a guest has its class: another program may have removed the qdisc.
+/// The cap of a guest that has nothing else.
+fn cap_alone(shaping: &Shaping) -> Option<u64> {
+    shaping.cap.filter(|_| shaping.reserve.is_none() && shaping.share.is_none())
+}
+
+/// What keeps guests to their caps alone, if it can at an uplink; it cannot beside HTB.
+fn departures<'a>(
+    socket: &'a Socket,
+    uplink: u32,
+    root: &Root,
+) -> Result<Option<departures::Departures<'a>>, Error> {
+    match root {
+        Root::Departures => match departures::find(socket, uplink)? {
+            None => departures::make(socket, uplink),
+            found => Ok(found),
+        },
+        Root::Default => departures::make(socket, uplink),
+        Root::Htb | Root::Other(_) => Ok(None),
+    }
+}
+
+/// The classes that have a cap alone, which HTB is about to take over. If this is killed, the next
+/// look at these guests sets their rates.
+fn capped(socket: &Socket, uplink: u32) -> Result<Vec<(u32, u64)>, Error> {
+    let Some(departures) = departures::find(socket, uplink)? else { return Ok(Vec::new()) };
+    let mut all = Vec::new();
+    for class in departures.classes()? {
+        all.extend(departures.rate(class)?.map(|rate| (class, rate)));
+    }
+    departures.detach()?;
+    Ok(all)
+}
+
+/// Whether a guest has its rate: another program may have removed the qdisc.
 pub fn is_set(network: &Network) -> Result<bool, Error> {
     let Some(shaping) = &network.shaping else { return Ok(true) };
+    let socket = Socket::route()?;
     let class = class_id(network.instance, network.context);
-    htb::has_class(&Socket::route()?, shaping.uplink, class)
+    if cap_alone(shaping).is_some() && root(&socket, shaping.uplink)? == Root::Departures {
+        let departures = departures::find(&socket, shaping.uplink)?;
+        let rate = departures.map_or(Ok(None), |departures| departures.rate(class))?;
+        return Ok(rate.is_some());
+    }
+    htb::has_class(&socket, shaping.uplink, class)
 }
 
 /// Refuses to reserve more than the uplink has.
@@ -100,53 +151,71 @@ pub fn remove(network: &Network) -> Result<(), Error> {
     let Some(shaping) = &network.shaping else { return Ok(()) };
     let socket = Socket::route()?;
     let _lock = lock()?;
-    remove_class(&socket, shaping.uplink, class_id(network.instance, network.context))
+    let class = class_id(network.instance, network.context);
+    remove_classes(&socket, shaping.uplink, |id| id == class)
 }
 
 /// Removes the class of a guest of which no more is known.
 pub fn remove_unrecorded(instance: u8, context: u32) -> Result<(), Error> {
-    let socket = Socket::route()?;
-    for uplink in htb::uplinks(&socket)? {
-        let _lock = lock()?;
-        remove_class(&socket, uplink, class_id(instance, context))?;
-    }
-    Ok(())
+    let class = class_id(instance, context);
+    remove_everywhere(|id| id == class)
 }
 
 /// Removes the classes of an instance without running guests.
 pub fn destroy(instance: u8) -> Result<(), Error> {
-    let socket = Socket::route()?;
-    for uplink in htb::uplinks(&socket)? {
-        let _lock = lock()?;
-        for class in htb::classes(&socket, uplink)? {
-            if class::instance_of(class.id) == instance {
-                htb::remove(&socket, uplink, class.id)?;
-            }
-        }
-        remove_if_unused(&socket, uplink)?;
-    }
-    Ok(())
+    remove_everywhere(|id| class::instance_of(id) == instance)
 }
 
 /// The context ids of an instance's guests that have a class.
 pub fn contexts(socket: &Socket, instance: u8) -> Result<Vec<u32>, Error> {
     let mut all = Vec::new();
-    for uplink in htb::uplinks(socket)? {
-        let classes = htb::classes(socket, uplink)?.into_iter().map(|class| class.id);
+    for uplink in uplinks(socket)? {
+        let classes = classes(socket, uplink, &root(socket, uplink)?)?.into_iter();
         let own = classes.filter(|class| class::instance_of(*class) == instance);
         all.extend(own.map(class::context_of));
     }
     Ok(all)
 }
 
-fn remove_class(socket: &Socket, uplink: u32, class: u32) -> Result<(), Error> {
-    htb::remove(socket, uplink, class)?;
-    remove_if_unused(socket, uplink)
+/// The guests' classes at an uplink.
+fn classes(socket: &Socket, uplink: u32, root: &Root) -> Result<Vec<u32>, Error> {
+    if *root == Root::Htb {
+        return Ok(htb::classes(socket, uplink)?.into_iter().map(|class| class.id).collect());
+    }
+    departures::find(socket, uplink)?.map_or(Ok(Vec::new()), |departures| departures.classes())
 }
 
-fn remove_if_unused(socket: &Socket, uplink: u32) -> Result<(), Error> {
-    if htb::root(socket, uplink)? == Root::Ours && htb::classes(socket, uplink)?.is_empty() {
-        htb::destroy(socket, uplink)?;
+fn remove_everywhere(is_meant: impl Fn(u32) -> bool) -> Result<(), Error> {
+    let socket = Socket::route()?;
+    for uplink in uplinks(&socket)? {
+        let _lock = lock()?;
+        remove_classes(&socket, uplink, &is_meant)?;
+    }
+    Ok(())
+}
+
+/// Removes classes of an uplink, and with the last one everything.
+fn remove_classes(
+    socket: &Socket,
+    uplink: u32,
+    is_meant: impl Fn(u32) -> bool,
+) -> Result<(), Error> {
+    let root = root(socket, uplink)?;
+    let (meant, others): (Vec<_>, Vec<_>) =
+        classes(socket, uplink, &root)?.into_iter().partition(|class| is_meant(*class));
+    if root == Root::Htb {
+        meant.into_iter().try_for_each(|class| htb::remove(socket, uplink, class))?;
+        return if others.is_empty() { root::remove(socket, uplink, class::HTB) } else { Ok(()) };
+    }
+    // Without their qdiscs too: another program may have removed these alone.
+    if let Some(departures) = departures::find(socket, uplink)? {
+        if !others.is_empty() {
+            return meant.into_iter().try_for_each(|class| departures.forget(class));
+        }
+        departures.detach()?;
+    }
+    if root == Root::Departures {
+        root::remove(socket, uplink, class::DEPARTURES)?;
     }
     Ok(())
 }

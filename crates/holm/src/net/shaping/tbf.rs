@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use super::class::{PACKET_MAX, QDISC};
+use super::class::{HTB, PACKET_MAX};
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, CREATE, REPLACE, Refused, Socket};
 use crate::net::request::Request;
@@ -13,7 +13,7 @@ use crate::net::uapi::{RTM_DELQDISC, RTM_NEWQDISC, TC_H_ROOT, TCA_KIND, TCA_OPTI
 pub fn receive_at_most(interface: u32, cap: Option<u64>) -> Result<(), Error> {
     let socket = Socket::route()?;
     let mut batch = Batch::default();
-    let header = header(interface, QDISC, TC_H_ROOT);
+    let header = header(interface, HTB, TC_H_ROOT);
     let Some(cap) = cap else {
         batch.message(Request::RemoveQdisc, RTM_DELQDISC, 0, &header);
         return match socket.execute(&mut batch) {
@@ -49,7 +49,7 @@ fn handle(class: u32) -> u32 {
     // Above all numbers of classes.
     const OTHER: u32 = 0x7fff_0000;
     let own = class << 16;
-    if own == QDISC { OTHER } else { own }
+    if own == HTB { OTHER } else { own }
 }
 
 fn message(batch: &mut Batch, header: &[u8], rate: u64, burst: u32, limit: u32) {
@@ -93,8 +93,8 @@ mod tests {
     fn no_queue_has_the_handle_of_the_link() {
         assert_eq!(handle(HOST), 0x0002_0000);
         assert_eq!(handle(class_id(1, 5)), 0x0405_0000);
-        assert_eq!(class_id(18, 0x6d) << 16, QDISC);
-        assert_ne!(handle(class_id(18, 0x6d)), QDISC);
+        assert_eq!(class_id(18, 0x6d) << 16, HTB);
+        assert_ne!(handle(class_id(18, 0x6d)), HTB);
         assert!(handle(class_id(27, 1023)) < handle(class_id(18, 0x6d)));
     }
 }

@@ -1,0 +1,143 @@
+//! A BPF program at an interface, as a classifier of its `clsact` qdisc (`pkt_cls.h`).
+//!
+//! The kernel's newer way to attach programs to interfaces (tcx) waits for all CPUs, 17 ms here.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use holm_bpf::Program;
+use holm_sys::bpf::{self, Hook};
+use rustix::io::Errno;
+
+use super::error::Error;
+use super::netlink::{Batch, CREATE, DUMP, ECHO, EXCL, Refused, Socket, find, number, text};
+use super::request::Request;
+use super::tc::{gone, header};
+use super::uapi::{
+    RTM_DELQDISC, RTM_DELTFILTER, RTM_GETQDISC, RTM_GETTFILTER, RTM_NEWQDISC, RTM_NEWTFILTER,
+    TCA_KIND, TCA_OPTIONS,
+};
+
+/// The qdisc.
+const CLSACT: u32 = 0xffff_fff1;
+const HANDLE: u32 = 0xffff_0000;
+/// The only filter: priority 1, of all protocols.
+const FIRST: u32 = 1 << 16 | (0x0003_u16.to_be() as u32);
+/// Where that is in `struct tcmsg`.
+const INFO: usize = 16;
+
+const BPF_FD: u16 = 6;
+const BPF_NAME: u16 = 7;
+const BPF_FLAGS: u16 = 8;
+const BPF_ID: u16 = 11;
+/// What the program returns is what happens to the packet.
+const DIRECT_ACTION: u32 = 1;
+
+/// Which packets a program decides about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Packets {
+    /// Those that come in.
+    Received = 0xffff_fff2,
+    /// Those that go out.
+    Sent = 0xffff_fff3,
+}
+
+/// Whether an interface has neither this qdisc nor `ingress`.
+pub fn is_free(socket: &Socket, interface: u32) -> Result<bool, Refused> {
+    let mut batch = Batch::default();
+    batch.message(Request::FindQdisc, RTM_GETQDISC, ECHO, &header(interface, 0, CLSACT));
+    batch.acknowledge();
+    let mut is_free = true;
+    match socket.query(&batch, |_, _| is_free = false) {
+        Err(refused) if refused.errno != Errno::NOENT => Err(refused),
+        _ => Ok(is_free),
+    }
+}
+
+/// Has a program with a map decide about packets of an interface that is free. Both messages are
+/// one, so that whoever is killed leaves both or nothing.
+pub fn attach(
+    socket: &Socket,
+    interface: u32,
+    packets: Packets,
+    program: &Program,
+    map: &bpf::Map,
+) -> io::Result<()> {
+    let maps: Vec<_> = program.maps.iter().map(|(at, _)| (*at, map)).collect();
+    let loaded = bpf::load_with_maps(Hook::Classifier, program.name, program.instructions, &maps)?;
+    let mut batch = Batch::default();
+    let qdisc = header(interface, HANDLE, CLSACT);
+    batch.message(Request::MakeQdisc, RTM_NEWQDISC, CREATE | EXCL, &qdisc).text(TCA_KIND, "clsact");
+    batch
+        .message(Request::AttachProgram, RTM_NEWTFILTER, CREATE | EXCL, &filter(interface, packets))
+        .text(TCA_KIND, "bpf")
+        .nest(TCA_OPTIONS, |batch| {
+            batch
+                .number(BPF_FD, loaded.as_fd().as_raw_fd().cast_unsigned())
+                .text(BPF_NAME, program.name)
+                .number(BPF_FLAGS, DIRECT_ACTION);
+        });
+    Ok(socket.execute(&mut batch).map_err(|refused| refused.errno)?)
+}
+
+/// The map of such a program; `None` if it is not attached this way.
+pub fn map(
+    socket: &Socket,
+    interface: u32,
+    packets: Packets,
+    program: &Program,
+) -> io::Result<Option<bpf::Map>> {
+    let mut id = None;
+    filters(socket, interface, packets, |info, options| {
+        let name = find(options, BPF_NAME).and_then(text);
+        if info == FIRST && name == Some(program.name) {
+            id = find(options, BPF_ID).and_then(number);
+        }
+    })
+    .map_err(|refused| refused.errno)?;
+    id.map_or(Ok(None), bpf::map_of)
+}
+
+/// Removes a program that is attached this way, and the qdisc unless it has filters of others by
+/// now.
+pub fn detach(socket: &Socket, interface: u32, packets: Packets) -> Result<(), Error> {
+    let mut others = false;
+    for packets in [Packets::Received, Packets::Sent] {
+        filters(socket, interface, packets, |info, _| others |= info != FIRST)?;
+    }
+    let mut batch = Batch::default();
+    if others {
+        batch.message(Request::DetachProgram, RTM_DELTFILTER, 0, &filter(interface, packets));
+    } else {
+        let qdisc = header(interface, HANDLE, CLSACT);
+        batch.message(Request::RemoveQdisc, RTM_DELQDISC, 0, &qdisc);
+    }
+    gone(socket.execute(&mut batch))
+}
+
+/// `struct tcmsg` of the filter.
+fn filter(interface: u32, packets: Packets) -> [u8; 20] {
+    let mut filter = header(interface, 0, packets as u32);
+    filter[INFO..].copy_from_slice(&FIRST.to_ne_bytes());
+    filter
+}
+
+/// Reports priority and protocol of all filters of an interface, with their options.
+fn filters(
+    socket: &Socket,
+    interface: u32,
+    packets: Packets,
+    mut report: impl FnMut(u32, &[u8]),
+) -> Result<(), Refused> {
+    let mut batch = Batch::default();
+    let all = header(interface, 0, packets as u32);
+    batch.message(Request::AttachProgram, RTM_GETTFILTER, DUMP, &all);
+    socket.query(&batch, |_, payload| {
+        let info = payload.get(INFO..).and_then(number);
+        let options = payload.get(20..).and_then(|attributes| find(attributes, TCA_OPTIONS));
+        if let Some(info) = info {
+            report(info, options.unwrap_or_default());
+        }
+    })
+}
