@@ -101,7 +101,8 @@ struct Rates {
     uplink_bits: u64,
     /// What it can always send, in bits in a second; null if nothing is reserved.
     reserve_bits: Option<u64>,
-    /// Its weight for what is not reserved; null if it sends no more than its reservation.
+    /// Its weight for what is not reserved; null if it sends no more than its reservation, or has a
+    /// cap alone.
     share: Option<u32>,
     /// What it sends at most, in bits in a second; null without a cap.
     cap_bits: Option<u64>,
