@@ -5,8 +5,8 @@
 //! system calls, `packets.bpf.c` decides which socket gets a packet, `unix.bpf.c` which abstract
 //! Unix sockets are reached; `port.bpf.c` decides what a guest may send to a bridge,
 //! `departures.bpf.c` when packets leave an uplink with several queues. Nothing here talks to the
-//! kernel: [`PROGRAMS`] and the others are instructions with places for maps, which the loader fills
-//! in.
+//! kernel: [`PROGRAMS`] and the others are instructions with places for maps, which the loader
+//! fills in.
 
 #![forbid(unsafe_code)]
 

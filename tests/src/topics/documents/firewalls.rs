@@ -24,5 +24,5 @@ pub fn the_rules_for_docker_let_guests_through(sandbox: &mut Sandbox) {
     namespace.env("HOLM", std::path::absolute(&sandbox.options.holm).expect("a path"));
     let outcome = sandbox.run(&mut namespace).ok();
     let (before, after) = outcome.stdout.split_once("\nok ").expect("the second is ok");
-    assert!(before.contains("into DOCKER-USER") && !after.contains("degraded"), "{outcome}");
+    assert!(before.contains(shown) && !after.contains("degraded"), "{outcome}");
 }

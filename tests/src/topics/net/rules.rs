@@ -1,6 +1,7 @@
 //! The host's ruleset, interfaces and settings: made, restored, removed.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use holm::config::{Net, Proto};
@@ -23,6 +24,7 @@ pub const TESTS: &[Test] = &[
     test!(a_dead_guests_interface_is_replaced),
     test!(foreign_rules_stay_and_blocking_ones_are_found),
     test!(a_firewall_that_rejects_by_a_rule_is_found),
+    test!(docker_lets_guests_through_when_it_is_told).not_in(Lane::Vm, NOT_THERE),
     test!(ufw_lets_guests_through_when_it_is_told).not_in(Lane::Vm, NOT_THERE),
     test!(firewalld_lets_guests_through_when_it_is_told).not_in(Lane::Vm, NOT_THERE),
     test!(forwarding_keeps_advertised_routes),
@@ -175,17 +177,47 @@ fn ufw_lets_guests_through_when_it_is_told(sandbox: &mut Sandbox) {
     guests_pass_when_it_is_told(&topology, (2, true), |remedy| drop(ufw(remedy)));
 }
 
-/// The real program, unpacked, with a bus of its own: installed, it would begin to filter at once.
-fn firewalld_lets_guests_through_when_it_is_told(sandbox: &mut Sandbox) {
-    let topology = Topology::new();
-    let directory = sandbox.root().join("firewalld");
+/// A directory with programs of Debian packages: installed, they would begin to filter at once.
+fn unpack(sandbox: &Sandbox, packages: &[&str]) -> PathBuf {
+    let directory = sandbox.root().join("unpacked");
     fs::create_dir(&directory).unwrap();
-    let unpack = "apt-get -qq download firewalld && dpkg -x firewalld_*.deb .";
-    let unpacked = Command::new("sh").args(["-c", unpack]).current_dir(&directory).output();
+    let packages = packages.join(" ");
+    let script = format!(
+        "apt-get -qq download {packages}; for package in *.deb; do dpkg -x $package .; done"
+    );
+    let unpacked = Command::new("sh").args(["-ec", &script]).current_dir(&directory).output();
     let unpacked = unpacked.unwrap();
     if !unpacked.status.success() {
-        skip(&format!("firewalld: {}", String::from_utf8_lossy(&unpacked.stderr)));
+        skip(&format!("{packages}: {}", String::from_utf8_lossy(&unpacked.stderr)));
     }
+    directory
+}
+
+/// The real program. It sets the policy of its chain when it turns forwarding on itself.
+fn docker_lets_guests_through_when_it_is_told(sandbox: &mut Sandbox) {
+    let topology = Topology::new();
+    let directory = unpack(sandbox, &["docker.io", "containerd", "runc"]);
+    let at = directory.display();
+    topology.host.sh("sysctl -qw net.ipv4.ip_forward=0");
+    let script = format!(
+        "export PATH={at}/usr/bin:{at}/usr/sbin:$PATH
+        exec dockerd --data-root {at}/data --exec-root {at}/exec --pidfile {at}/pid \
+        -H unix://{at}/socket --storage-driver vfs >{at}/log 2>&1"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-ec", &script]);
+    let _dockerd = topology.host.with(|| Daemon::new(&mut command));
+    let is_ready = format!("{at}/usr/bin/docker -H unix://{at}/socket version");
+    sandbox.wait_for("docker", || topology.host.try_sh(&is_ready).status.success().then_some(()));
+    let forwards = topology.host.sh("nft list chain ip filter FORWARD");
+    assert!(forwards.contains("policy drop"), "{forwards}");
+    guests_pass_when_it_is_told(&topology, (1, true), |remedy| drop(topology.host.sh(remedy)));
+}
+
+/// The real program, with a bus of its own.
+fn firewalld_lets_guests_through_when_it_is_told(sandbox: &mut Sandbox) {
+    let topology = Topology::new();
+    let directory = unpack(sandbox, &["firewalld"]);
     let (at, bus) = (directory.display(), format!("unix:path={}/bus", directory.display()));
     let start = |program: &str, args: &[&str]| {
         let mut command = Command::new(program);

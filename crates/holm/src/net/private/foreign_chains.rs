@@ -23,27 +23,29 @@ pub struct Blocker {
 enum Firewall {
     Firewalld,
     Ufw,
+    Docker,
     Iptables,
     Nft,
 }
+
+/// The chain that Docker keeps for rules of other programs, and evaluates first.
+const DOCKER: &str = "DOCKER-USER";
 
 impl Blocker {
     /// The command that lets guests' packets through.
     pub fn remedy(&self) -> String {
         let Self { table, chain, firewall } = self;
+        let accept_in = |chain| {
+            let tool = if table == "ip filter" { "iptables" } else { "ip6tables" };
+            format!("{tool} -I {chain} -i h+ -j ACCEPT; {tool} -I {chain} -o h+ -j ACCEPT")
+        };
         match firewall {
             Firewall::Firewalld => "firewall-cmd --permanent --zone=trusted --add-interface=h+; \
                                     firewall-cmd --reload"
                 .to_owned(),
             Firewall::Ufw => "ufw route allow in on h+; ufw route allow out on h+".to_owned(),
-            Firewall::Iptables => {
-                // Docker evaluates DOCKER-USER first, which is for other programs' rules.
-                let tool = if table == "ip filter" { "iptables" } else { "ip6tables" };
-                format!(
-                    "{tool} -I {chain} -i h+ -j ACCEPT; {tool} -I {chain} -o h+ -j ACCEPT \
-                     (with Docker: into DOCKER-USER)"
-                )
-            }
+            Firewall::Docker => accept_in(DOCKER),
+            Firewall::Iptables => accept_in(chain),
             Firewall::Nft => format!(
                 "nft insert rule {table} {chain} iifname \"h*\" accept; \
                  nft insert rule {table} {chain} oifname \"h*\" accept"
@@ -67,6 +69,7 @@ struct Table {
     /// Its chains that drop forwarded packets.
     dropping: Vec<String>,
     has_ufw: bool,
+    has_docker: bool,
     knows_guests: bool,
 }
 
@@ -92,6 +95,7 @@ pub fn dropping_chains(text: &str) -> Vec<Blocker> {
         } else if let Some(name) = line.strip_prefix("chain ") {
             let name = name.trim_end_matches('{').trim().to_owned();
             table.has_ufw |= name.starts_with("ufw-") || name.starts_with("ufw6-");
+            table.has_docker |= name == DOCKER;
             let begun = Chain { name, is_forward: false, drops: false, ends_in_drop: false };
             chain = Some(begun);
         } else if line == "}" {
@@ -114,13 +118,14 @@ pub fn dropping_chains(text: &str) -> Vec<Blocker> {
 impl Table {
     /// Its chains that drop packets of guests; it is empty after that.
     fn blockers(&mut self) -> Vec<Blocker> {
-        let Self { name, dropping, has_ufw, knows_guests } = std::mem::take(self);
+        let Self { name, dropping, has_ufw, has_docker, knows_guests } = std::mem::take(self);
         if knows_guests || name.starts_with("inet holm-") {
             return Vec::new();
         }
         let firewall = match name.as_str() {
             "inet firewalld" => Firewall::Firewalld,
             "ip filter" | "ip6 filter" if has_ufw => Firewall::Ufw,
+            "ip filter" | "ip6 filter" if has_docker => Firewall::Docker,
             "ip filter" | "ip6 filter" => Firewall::Iptables,
             _ => Firewall::Nft,
         };
@@ -229,6 +234,24 @@ table ip filter {
         assert_eq!(found[0].2, "ufw route allow in on h+; ufw route allow out on h+");
         let ipv6 = text.replace("ip filter", "ip6 filter").replace("ufw-", "ufw6-");
         assert_eq!(dropping_chains(&ipv6)[0].remedy(), found[0].2);
+    }
+
+    #[test]
+    fn docker_has_a_chain_for_others() {
+        let text = "\
+table ip filter {
+\tchain DOCKER-USER {
+\t\tcounter packets 0 bytes 0 return
+\t}
+\tchain FORWARD {
+\t\ttype filter hook forward priority filter; policy drop;
+\t\tcounter packets 0 bytes 0 jump DOCKER-USER
+\t}
+}
+";
+        let commands =
+            "iptables -I DOCKER-USER -i h+ -j ACCEPT; iptables -I DOCKER-USER -o h+ -j ACCEPT";
+        assert_eq!(found(text)[0].2, commands);
     }
 
     #[test]

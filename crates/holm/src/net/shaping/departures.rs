@@ -1,5 +1,6 @@
 //! `net.cap` alone, on an uplink with several queues: a BPF program gives each packet the time at
-//! which it leaves, and fq in each queue keeps it until then. HTB would have one lock for all queues.
+//! which it leaves, and fq in each queue keeps it until then. HTB would have one lock for all
+//! queues.
 
 use std::io;
 

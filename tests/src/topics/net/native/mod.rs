@@ -19,6 +19,7 @@ use crate::test::{Test, test};
 pub const TESTS: &[Test] = &[
     test!(two_guests_serve_the_same_ports).bases(&["busybox"]),
     test!(what_is_others_is_refused).bases(&["busybox"]),
+    test!(nothing_leads_out_of_a_native_guest).bases(&["busybox"]),
     test!(a_killed_start_is_repaired).bases(&["busybox"]),
     test!(addresses_are_the_hosts_and_one_guests).bases(&["busybox"]),
     test!(kinds_and_options_of_sockets).bases(&["busybox"]),
@@ -215,6 +216,40 @@ chain in {
 }
 }
 EOF";
+
+/// Nor can it change the host's stack, in which it is.
+fn nothing_leads_out_of_a_native_guest(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    host.launch("one", ONE, &["sleep", "100000"]).ok();
+    for args in [&["escape"][..], &["caps"], &["seccomp"], &["seccomp", "--32"], &["dmesg"]] {
+        host.holm(&[&["exec", "one", "--", "/probe/holm-probe"], args].concat()).ok();
+    }
+    let look = "ip addr; ip link; ip route; ip -6 route; ip neigh show nud permanent; tc qdisc; \
+                nft list tables; sysctl -a -r '^net[.]ipv[46][.](conf|ip_forward)' 2>/dev/null";
+    let before = host.topology.host.sh(look);
+    let pid = host.holm(&["status", "one", "--json"]).ok().json()["init_pid"].clone();
+    for change in [
+        "ip addr add 192.0.2.66/24 dev up0",
+        "ip link set up0 down",
+        "ip link add d0 type veth",
+        "ip route add 10.9.0.0/16 dev up0",
+        "ip neigh add 192.0.2.77 lladdr 02:00:00:00:00:01 dev up0 nud permanent",
+        "nft add table inet own",
+        "tc qdisc add dev up0 root pfifo",
+    ] {
+        // With the host's programs, and with all capabilities that guest root may have.
+        let tried = host.topology.host.try_sh(&format!("nsenter -t {pid} -U -- {change}"));
+        let why = String::from_utf8_lossy(&tried.stderr);
+        assert!(!tried.status.success() && why.contains("not permitted"), "{change}: {why}");
+    }
+    for change in ["echo 1 > /proc/sys/net/ipv4/ip_forward", "echo 1 > /sys/class/net/up0/threaded"]
+    {
+        let tried = host.holm(&["exec", "one", "--", "sh", "-c", change]);
+        assert!(tried.code() == 1 && tried.stderr.contains("can't create"), "{change}: {tried}");
+    }
+    assert_eq!(host.topology.host.sh(look), before);
+    sandbox.holm(&["rm", "--force", "one"]).ok();
+}
 
 fn what_is_others_is_refused(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
