@@ -41,7 +41,7 @@ mod unix;
 use std::net::IpAddr;
 
 pub use entry::{admit, change, destroy, dismiss, id, ids, receive_at_most, traffic};
-pub use programs::{are_loaded, steer_everywhere};
+pub use programs::{are_loaded, steer_everywhere, steer_from};
 pub use tracked::{bound, forget_flows, is_on as is_tracking, tell_flows, tells_flows};
 pub use unix::are_apart as are_unix_names_apart;
 
