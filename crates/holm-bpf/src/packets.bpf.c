@@ -306,14 +306,14 @@ static __always_inline bool give(struct __sk_buff *packet, const struct guest *g
 	if (!socket)
 		return false;
 	__u32 *network = bpf_sk_storage_get(&any, socket, NULL, 0);
-	bool given_to = network && (!*network || *network == guest->loopback) &&
+	bool is_given = network && (!*network || *network == guest->loopback) &&
 		     !bpf_sk_assign(packet, socket, 0);
-	if (given_to)
+	if (is_given) {
 		remember_given(socket, key);
-	bpf_sk_release(socket);
-	if (given_to)
 		bpf_map_update_elem(&asked, &datagram->question, &datagram->to, BPF_ANY);
-	return given_to;
+	}
+	bpf_sk_release(socket);
+	return is_given;
 }
 
 /* What the kernel finds for a datagram between these, but for `given`. */

@@ -1,12 +1,14 @@
 //! By which ways packets reach native guests, and what they send by one call.
 
 use super::{Host, ONE, TWO, refused};
+use crate::command::Running;
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 use crate::topics::net::topology::{PATIENCE, SILENCE};
 
 pub const TESTS: &[Test] = &[
     test!(any_interface_leads_to_the_guest).bases(&["busybox"]),
+    test!(a_socket_at_the_address_comes_before_any).bases(&["busybox"]),
     test!(a_message_of_many_datagrams).bases(&["busybox"]),
     test!(private_guests_reach_native_ones).bases(&["busybox"]),
 ];
@@ -27,14 +29,19 @@ fn any_interface_leads_to_the_guest(sandbox: &mut Sandbox) {
     outside.sh(OUTSIDE);
     host.serve("one", ONE);
     // Bound to any address, for IPv4 alone and for both; the second address is what is steered.
-    for (to, from) in [
-        ("192.0.2.10:53", "198.51.100.1"),
-        ("192.0.2.11:53", "198.51.100.1"),
-        ("192.0.2.11:54", "198.51.100.1"),
-        ("[2001:db8::10]:54", "2001:db8:1::1"),
-    ] {
-        assert_eq!(host.ask_from(true, "udp", to), format!("one asked by {from}"), "{to}");
-    }
+    let are_answered = || {
+        for (to, from) in [
+            ("192.0.2.10:53", "198.51.100.1"),
+            ("192.0.2.11:53", "198.51.100.1"),
+            ("192.0.2.11:54", "198.51.100.1"),
+            ("[2001:db8::10]:54", "2001:db8:1::1"),
+        ] {
+            assert_eq!(host.ask_from(true, "udp", to), format!("one asked by {from}"), "{to}");
+        }
+    };
+    are_answered();
+    inside.sh(NAT);
+    are_answered();
     let _servers = ["0.0.0.0:7002", "[::]:7003"].map(|at| inside.serve_udp(at));
     let asked = |to: &str, patience| outside.ask_udp(to, patience).is_some();
     assert!(asked("198.51.100.2:7002", PATIENCE) && asked("[2001:db8:1::2]:7003", PATIENCE));
@@ -43,6 +50,32 @@ fn any_interface_leads_to_the_guest(sandbox: &mut Sandbox) {
         assert!(outside.with(|| refused(to)), "{to} refuses nothing");
     }
     sandbox.holm(&["rm", "--force", "one"]).ok();
+}
+
+/// What of a host with containers matters here: the kernel's NAT looks at the sockets of packets.
+const NAT: &str = "nft add table inet other; nft 'add chain inet other nat { type nat hook postrouting priority 100; }'";
+
+/// Also when the other one was asked before.
+fn a_socket_at_the_address_comes_before_any(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    host.topology.host.sh(NAT);
+    host.serve("one", ONE);
+    let ask = |to: &str| host.ask_from(true, "udp", to);
+    let mut servers = Vec::new();
+    for at in ["192.0.2.11:53", "[2001:db8::10]:54"] {
+        assert!(ask(at).starts_with("one asked"), "{at}");
+        let mut command = host.sandbox.command();
+        command.args(["exec", "one", "--", "/probe/holm-probe", "serve-at", "exact"]);
+        command.arg(format!("udp:{at}"));
+        let server = host.topology.host.with(|| Running::new(&mut command, b""));
+        sandbox.wait_for("the other server", || ask(at).starts_with("exact asked").then_some(()));
+        assert!(ask("192.0.2.10:53").starts_with("one asked"), "{at}");
+        servers.push(server);
+    }
+    host.holm(&["rm", "--force", "one"]).ok();
+    for server in servers {
+        server.finish(sandbox.limit());
+    }
 }
 
 const TCP: [&str; 3] = ["192.0.2.10:80", "192.0.2.11:81", "[2001:db8::10]:81"];
@@ -54,14 +87,18 @@ const UDP: [(&str, &str); 5] = [
     ("udp", "[2001:db8::10]:54"),
 ];
 
-/// Looks whether a private guest reaches the native one, and nothing of the host at port 7005.
+/// Looks whether a private guest reaches the native one.
 fn reaches(host: &Host<'_>, name: &str) {
     for (protocol, to) in TCP.map(|to| ("tcp", to)).into_iter().chain(UDP) {
         let answer = host.ask(name, protocol, to);
         let from = if to.starts_with('[') { "fd00:686f:6c6d:" } else { "10." };
         assert!(answer.starts_with(&format!("one asked by {from}")), "{name} {to}: {answer}");
     }
-    // Of the host, where the guest has nothing: by TCP nobody's, and by UDP not let through.
+}
+
+/// Looks whether it reaches nothing of the host, which has servers at port 7005.
+fn does_not_reach_the_host(host: &Host<'_>, name: &str) {
+    // Where the guest has nothing: by TCP nobody's, and by UDP not let through.
     for at in ["192.0.2.10:7005", "192.0.2.11:7005", "192.0.2.2:7005"] {
         assert_eq!(host.ask(name, "tcp", at), "ConnectionRefused", "{name} {at}");
         // The kernel sends one refusal each second.
@@ -90,6 +127,7 @@ fn private_guests_reach_native_ones(sandbox: &mut Sandbox) {
     private("before", &[]);
     host.serve("one", ONE);
     reaches(&host, "before");
+    does_not_reach_the_host(&host, "before");
     private("after", &[]);
     reaches(&host, "after");
     private("alone", &["--set", "net.peers=false"]);
