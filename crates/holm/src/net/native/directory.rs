@@ -189,8 +189,8 @@ pub fn steer(directory: &Path, interface: u32) -> Result<(), Error> {
     }
 }
 
-/// The same for what comes by an interface of Holm's own. Does nothing if it has a classifier, or is
-/// gone.
+/// The same for what comes by an interface of Holm's own. Does nothing if it has a classifier, or
+/// is gone.
 pub fn steer_from(directory: &Path, socket: &Socket, interface: u32) -> Result<(), Error> {
     let pinned = directory.join(STEER);
     let program = bpf::open_pinned(&pinned).map_err(fail("open", &pinned))?;

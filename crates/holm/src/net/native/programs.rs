@@ -97,9 +97,9 @@ pub fn steer(instance: u8, interface: u32) -> Result<(), Error> {
     directory::steer(&directory(instance), interface)
 }
 
-/// The same for what comes from a private guest by an interface that was just made: as a classifier,
-/// which costs nothing and disappears with the interface, where nobody else has any. Does nothing if
-/// the programs are not loaded.
+/// The same for what comes from a private guest by an interface that was just made: as a
+/// classifier, which costs nothing and disappears with the interface, where nobody else has any.
+/// Does nothing if the programs are not loaded.
 pub fn steer_from(instance: u8, interface: u32) -> Result<(), Error> {
     if !are_loaded(instance)? {
         return Ok(());
