@@ -139,16 +139,6 @@ struct {
 	int unused;
 } unserved SEC(".maps");
 
-/* Sockets that get what was sent to another address of their guest, by this address and port. */
-struct {
-	int unused;
-} given SEC(".maps");
-
-/* Whether `steer` looks on this CPU for what is found without `given`. */
-struct {
-	int unused;
-} looking SEC(".maps");
-
 /* Sockets of the host, bound to no address, that have sent a datagram to a guest: to an address of
  * its own the host sends from that very address, and is answered there. */
 struct {

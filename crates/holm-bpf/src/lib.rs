@@ -62,10 +62,6 @@ pub enum Map {
     Asked,
     /// Addresses and ports that were asked by UDP, and are no socket's.
     Unserved,
-    /// Sockets that get datagrams to another address of their guest.
-    Given,
-    /// Whether it is looked without these, on each CPU.
-    Looking,
     /// Addresses and ports at which the host has sent a datagram to a guest.
     Hosts,
     /// What a guest may send to a port of a bridge: [`Port`], by 0. Each port has its own.
@@ -76,7 +72,7 @@ pub enum Map {
 
 impl Map {
     /// All of native guests.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 16] = [
         Self::Guests,
         Self::Owners,
         Self::Listeners,
@@ -92,8 +88,6 @@ impl Map {
         Self::Elsewhere,
         Self::Asked,
         Self::Unserved,
-        Self::Given,
-        Self::Looking,
         Self::Hosts,
     ];
 
@@ -115,8 +109,6 @@ impl Map {
             Self::Elsewhere => "elsewhere",
             Self::Asked => "asked",
             Self::Unserved => "unserved",
-            Self::Given => "given",
-            Self::Looking => "looking",
             Self::Hosts => "hosts",
             Self::Port => "port",
             Self::Departures => "departures",
@@ -128,14 +120,13 @@ impl Map {
         match self {
             Self::Guests => (8, GUEST),
             Self::Owners => (16, 8),
-            Self::Listeners | Self::Given => (24, 8),
+            Self::Listeners => (24, 8),
             Self::Listening
             | Self::Counted
             | Self::Sockets
             | Self::Made
             | Self::Any
             | Self::Sharing
-            | Self::Looking
             | Self::Names
             | Self::Elsewhere => (4, 4),
             Self::Traffic => (4, TRAFFIC),

@@ -221,26 +221,6 @@ static __always_inline bool assign(struct bpf_sk_lookup *ctx, struct listener *k
 	return false;
 }
 
-static __always_inline __u32 *looking_here(void)
-{
-	__u32 only = 0;
-	return bpf_map_lookup_elem(&looking, &only);
-}
-
-/* Assigns the socket to which `steer` gives datagrams. By its own assignment they do not reach it where
- * the host translates addresses: NAT takes a socket without a peer for a wrong one. */
-static __always_inline void assign_given(struct bpf_sk_lookup *ctx, const struct listener *key)
-{
-	__u32 *is_looking = looking_here();
-	if (!is_looking || *is_looking)
-		return;
-	struct bpf_sock *socket = bpf_map_lookup_elem(&given, key);
-	if (!socket)
-		return;
-	bpf_sk_assign(ctx, socket, 0);
-	bpf_sk_release(socket);
-}
-
 /* Connections to an address of a guest reach its sockets, never those that others bound to "any".
  * Datagrams do so by `steer`, which has no way to refuse one. */
 SEC("program/sk_lookup")
@@ -253,12 +233,8 @@ int sk_lookup(struct bpf_sk_lookup *ctx)
 	struct address remote6 = FIELD6(ctx->remote_ip6);
 	struct listener key = { .port = ctx->local_port };
 	key.address = ctx->family == AF_INET ? mapped(local4) : local6;
-	if (ctx->protocol != IPPROTO_TCP) {
-		if (bpf_map_lookup_elem(&unserved, &key))
-			return SK_DROP;
-		assign_given(ctx, &key);
-		return SK_PASS;
-	}
+	if (ctx->protocol != IPPROTO_TCP)
+		return bpf_map_lookup_elem(&unserved, &key) ? SK_DROP : SK_PASS;
 	struct guest *guest = by_address(key.address);
 	/* At an address that guests share the kernel finds whose socket has the port, or the host's. */
 	if (!guest || (guest->shares && !owns_alone(guest, &key.address)))
@@ -285,63 +261,42 @@ struct datagram {
 	struct address to;
 };
 
-/* Has `sk_lookup` give datagrams to a socket. */
-static __always_inline void remember_given(struct bpf_sock *socket, const struct listener *key)
-{
-	struct bpf_sock *before = bpf_map_lookup_elem(&given, key);
-	bool is_same = before == socket;
-	if (before)
-		bpf_sk_release(before);
-	if (!is_same)
-		bpf_map_update_elem(&given, key, socket, BPF_ANY);
-}
-
 /* Gives it to the socket with this name if the guest bound that to "any". */
 static __always_inline bool give(struct __sk_buff *packet, const struct guest *guest,
 				 struct bpf_sock_tuple *name, __u32 size,
-				 const struct datagram *datagram, const struct listener *key)
+				 const struct datagram *datagram)
 {
 	struct bpf_sock *socket =
 		bpf_sk_lookup_udp(packet, name, size, BPF_F_CURRENT_NETNS, 0);
 	if (!socket)
 		return false;
 	__u32 *network = bpf_sk_storage_get(&any, socket, NULL, 0);
-	bool is_given = network && (!*network || *network == guest->loopback) &&
+	bool given = network && (!*network || *network == guest->loopback) &&
 		     !bpf_sk_assign(packet, socket, 0);
-	if (is_given) {
-		remember_given(socket, key);
-		bpf_map_update_elem(&asked, &datagram->question, &datagram->to, BPF_ANY);
-	}
 	bpf_sk_release(socket);
-	return is_given;
+	if (given)
+		bpf_map_update_elem(&asked, &datagram->question, &datagram->to, BPF_ANY);
+	return given;
 }
 
-/* What the kernel finds for a datagram between these, but for `given`. */
+/* What the kernel finds for a datagram between these. */
 static __always_inline struct bpf_sock *find(struct __sk_buff *packet, const struct address *from,
 					     __be16 from_port, const struct address *to,
 					     __be16 to_port)
 {
 	struct bpf_sock_tuple name = {};
-	struct bpf_sock *found;
-	__u32 *is_looking = looking_here();
-	if (!is_looking)
-		return NULL;
-	*is_looking = 1;
 	if (is_mapped(to)) {
 		name.ipv4.saddr = from->word[3];
 		name.ipv4.daddr = to->word[3];
 		name.ipv4.sport = from_port;
 		name.ipv4.dport = to_port;
-		found = bpf_sk_lookup_udp(packet, &name, sizeof(name.ipv4), BPF_F_CURRENT_NETNS, 0);
-	} else {
-		__builtin_memcpy(name.ipv6.saddr, from, sizeof(*from));
-		__builtin_memcpy(name.ipv6.daddr, to, sizeof(*to));
-		name.ipv6.sport = from_port;
-		name.ipv6.dport = to_port;
-		found = bpf_sk_lookup_udp(packet, &name, sizeof(name.ipv6), BPF_F_CURRENT_NETNS, 0);
+		return bpf_sk_lookup_udp(packet, &name, sizeof(name.ipv4), BPF_F_CURRENT_NETNS, 0);
 	}
-	*is_looking = 0;
-	return found;
+	__builtin_memcpy(name.ipv6.saddr, from, sizeof(*from));
+	__builtin_memcpy(name.ipv6.daddr, to, sizeof(*to));
+	name.ipv6.sport = from_port;
+	name.ipv6.dport = to_port;
+	return bpf_sk_lookup_udp(packet, &name, sizeof(name.ipv6), BPF_F_CURRENT_NETNS, 0);
 }
 
 /* Whether a socket has an address, and whether it is one of a guest that has none. */
@@ -385,10 +340,8 @@ static __always_inline bool is_served(struct __sk_buff *packet, const struct gue
 		bpf_sk_release(exact);
 		if (is_bound)
 			bpf_map_delete_elem(&asked, question);
-		if (is_bound || is_clients || bpf_map_lookup_elem(&hosts, key)) {
-			bpf_map_delete_elem(&given, key);
+		if (is_bound || is_clients || bpf_map_lookup_elem(&hosts, key))
 			return true;
-		}
 	}
 	name.ipv4.saddr = question->client.word[3];
 	name.ipv4.sport = question->from;
@@ -397,15 +350,15 @@ static __always_inline bool is_served(struct __sk_buff *packet, const struct gue
 	name6.ipv6.sport = question->from;
 	name6.ipv6.dport = question->to;
 	name.ipv4.daddr = home(guest);
-	if (is_ipv4 && give(packet, guest, &name, sizeof(name.ipv4), datagram, key))
+	if (is_ipv4 && give(packet, guest, &name, sizeof(name.ipv4), datagram))
 		return true;
 	struct address any6 = home6(guest);
 	__builtin_memcpy(name6.ipv6.daddr, &any6, sizeof(any6));
-	if (give(packet, guest, &name6, sizeof(name6.ipv6), datagram, key))
+	if (give(packet, guest, &name6, sizeof(name6.ipv6), datagram))
 		return true;
 	any6 = mapped(home(guest));
 	__builtin_memcpy(name6.ipv6.daddr, &any6, sizeof(any6));
-	return !is_ipv4 && give(packet, guest, &name6, sizeof(name6.ipv6), datagram, key);
+	return !is_ipv4 && give(packet, guest, &name6, sizeof(name6.ipv6), datagram);
 }
 
 /* Datagrams to an address of a guest reach its sockets: the one that is bound to the address, or one

@@ -13,8 +13,6 @@ pub enum MapKind {
     Hash(u32),
     /// The same, with a value for each CPU.
     PerCpuHash(u32),
-    /// So many values for each CPU, by number.
-    PerCpuArray(u32),
     /// As `Hash`; where there are too many, those that were not used for longest are removed.
     LruHash(u32),
     /// Sockets by key, at most so many.
@@ -74,7 +72,6 @@ struct LoadTypes {
 }
 
 const PER_CPU_HASH: u32 = 5;
-const PER_CPU_ARRAY: u32 = 6;
 
 const MAP_CREATE: i32 = 0;
 const MAP_LOOKUP_ELEM: i32 = 1;
@@ -91,7 +88,6 @@ impl Map {
         let (map_type, max_entries) = match kind {
             MapKind::Hash(entries) => (1, entries),
             MapKind::PerCpuHash(entries) => (PER_CPU_HASH, entries),
-            MapKind::PerCpuArray(entries) => (PER_CPU_ARRAY, entries),
             MapKind::LruHash(entries) => (9, entries),
             MapKind::SockHash(entries) => (18, entries),
             MapKind::SkStorage(_) => (24, 0),
@@ -234,7 +230,7 @@ impl AsFd for Map {
 
 /// How many values a key of such a map has. Values of CPUs are a multiple of 8 bytes each.
 fn copies(map_type: u32) -> io::Result<usize> {
-    if !matches!(map_type, PER_CPU_HASH | PER_CPU_ARRAY) {
+    if map_type != PER_CPU_HASH {
         return Ok(1);
     }
     let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;

@@ -131,9 +131,7 @@ pub fn admit<E: From<Error>>(
 /// Makes what can wait until a guest runs.
 pub fn after_release(network: &Network) -> Result<(), Error> {
     match network.mode {
-        NetMode::Native => {
-            native::steer_everywhere(network.instance, || private::interfaces(network.instance))
-        }
+        NetMode::Native => native::steer_everywhere(network.instance),
         _ => Ok(()),
     }
 }
@@ -268,12 +266,7 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
 /// Called while the guest's init waits. Undoes itself if it fails.
 pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
     implementation(network).attach(network, netns)?;
-    let reached = if has_veth(network) {
-        reach_native(network.instance)
-            .and_then(|()| native::steer_from(network.instance, network.host_index()))
-    } else {
-        Ok(())
-    };
+    let reached = if has_veth(network) { reach_native(network.instance) } else { Ok(()) };
     reached.and_then(|()| lan::attach(network, netns)).inspect_err(|_| {
         let _ = implementation(network).detach(network);
     })

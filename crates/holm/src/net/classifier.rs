@@ -3,7 +3,7 @@
 //! The kernel's newer way to attach programs to interfaces (tcx) waits for all CPUs, 17 ms here.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 
 use holm_bpf::Program;
 use holm_sys::bpf::{self, Hook};
@@ -66,17 +66,6 @@ pub fn attach(
 ) -> io::Result<()> {
     let maps: Vec<_> = program.maps.iter().map(|(at, _)| (*at, map)).collect();
     let loaded = bpf::load_with_maps(Hook::Classifier, program.name, program.instructions, &maps)?;
-    attach_loaded(socket, interface, packets, program.name, loaded.as_fd())
-}
-
-/// The same with a program that is loaded.
-pub fn attach_loaded(
-    socket: &Socket,
-    interface: u32,
-    packets: Packets,
-    name: &str,
-    program: BorrowedFd<'_>,
-) -> io::Result<()> {
     let mut batch = Batch::default();
     let qdisc = header(interface, HANDLE, CLSACT);
     batch.message(Request::MakeQdisc, RTM_NEWQDISC, CREATE | EXCL, &qdisc).text(TCA_KIND, "clsact");
@@ -85,8 +74,8 @@ pub fn attach_loaded(
         .text(TCA_KIND, "bpf")
         .nest(TCA_OPTIONS, |batch| {
             batch
-                .number(BPF_FD, program.as_raw_fd().cast_unsigned())
-                .text(BPF_NAME, name)
+                .number(BPF_FD, loaded.as_fd().as_raw_fd().cast_unsigned())
+                .text(BPF_NAME, program.name)
                 .number(BPF_FLAGS, DIRECT_ACTION);
         });
     Ok(socket.execute(&mut batch).map_err(|refused| refused.errno)?)
@@ -117,19 +106,13 @@ pub fn detach(socket: &Socket, interface: u32, packets: Packets) -> Result<(), E
     for packets in [Packets::Received, Packets::Sent] {
         filters(socket, interface, packets, |info, _| others |= info != FIRST)?;
     }
-    if !others {
-        return clear(socket, interface);
+    let mut batch = Batch::default();
+    if others {
+        batch.message(Request::DetachProgram, RTM_DELTFILTER, 0, &filter(interface, packets));
+    } else {
+        let qdisc = header(interface, HANDLE, CLSACT);
+        batch.message(Request::RemoveQdisc, RTM_DELQDISC, 0, &qdisc);
     }
-    let mut batch = Batch::default();
-    batch.message(Request::DetachProgram, RTM_DELTFILTER, 0, &filter(interface, packets));
-    gone(socket.execute(&mut batch))
-}
-
-/// Removes the qdisc of an interface where nobody else has filters, and all of its own; succeeds if
-/// there is none.
-pub fn clear(socket: &Socket, interface: u32) -> Result<(), Error> {
-    let mut batch = Batch::default();
-    batch.message(Request::RemoveQdisc, RTM_DELQDISC, 0, &header(interface, 0, CLSACT));
     gone(socket.execute(&mut batch))
 }
 

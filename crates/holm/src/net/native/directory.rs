@@ -11,12 +11,7 @@ use rustix::io::Errno;
 
 use super::kinds::{STEER, hook, map_kind, used};
 use super::unix;
-use crate::net::classifier::{self, Packets};
 use crate::net::error::Error;
-use crate::net::netlink::Socket;
-
-/// Is there when datagrams are steered at all interfaces.
-pub const EVERYWHERE: &str = "everywhere";
 
 pub fn fail<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
     move |source| Error::Programs { what, object: path.display().to_string(), source }
@@ -74,11 +69,6 @@ impl Directory<'_> {
                     replace(&name, &loaded).map_err(fail("replace the program of", &name))?;
                 }
             }
-        }
-        // The next start looks at all interfaces again; there may be more of them to look at.
-        let done = self.at.join(EVERYWHERE);
-        if is_there(&done)? {
-            fs::remove_dir(&done).map_err(fail("remove", &done))?;
         }
         for other in self.named(|name| name.strip_prefix(BUILD_PREFIX))? {
             fs::remove_dir(&other).map_err(fail("remove", &other))?;
@@ -186,19 +176,6 @@ pub fn steer(directory: &Path, interface: u32) -> Result<(), Error> {
         attached => attached
             .and_then(|attached| bpf::pin(attached.as_fd(), &link))
             .map_err(fail("attach to an interface", &link)),
-    }
-}
-
-/// The same for what comes by an interface of Holm's own. Does nothing if it has a classifier, or
-/// is gone.
-pub fn steer_from(directory: &Path, socket: &Socket, interface: u32) -> Result<(), Error> {
-    let pinned = directory.join(STEER);
-    let program = bpf::open_pinned(&pinned).map_err(fail("open", &pinned))?;
-    let attached =
-        classifier::attach_loaded(socket, interface, Packets::Received, STEER, program.as_fd());
-    match attached {
-        Err(error) if is(&error, Errno::NODEV) || is(&error, Errno::EXIST) => Ok(()),
-        attached => attached.map_err(fail("attach to an interface", &pinned)),
     }
 }
 

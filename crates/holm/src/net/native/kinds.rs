@@ -8,8 +8,6 @@ const GUESTS: u32 = 1024;
 const ADDRESSES: u32 = GUESTS * 18;
 /// Of 256 guests with as many as one can have.
 const LISTENERS: u32 = 1 << 18;
-/// Of 8 guests with as many sockets as one can have, each at another address.
-const GIVEN: u32 = 1 << 16;
 const QUESTIONS: u32 = 1 << 14;
 const UNSERVED: u32 = 1 << 12;
 /// The program that is attached to interfaces, one by one.
@@ -23,8 +21,6 @@ pub fn map_kind(map: Map) -> MapKind {
         Map::Sockets => MapKind::Hash(GUESTS + 1),
         Map::Owners => MapKind::Hash(ADDRESSES),
         Map::Listeners => MapKind::SockHash(LISTENERS),
-        Map::Given => MapKind::SockHash(GIVEN),
-        Map::Looking => MapKind::PerCpuArray(1),
         Map::Counted | Map::Made | Map::Any | Map::Names => MapKind::SkStorage(false),
         Map::Sharing | Map::Elsewhere => MapKind::SkStorage(true),
         Map::Asked => MapKind::LruHash(QUESTIONS),

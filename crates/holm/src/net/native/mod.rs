@@ -21,8 +21,6 @@
 //!   sharing names           maps: sockets of guests that share an address; Unix sockets of guests
 //!   asked                   map: at which address a client has asked by UDP
 //!   unserved                map: addresses and ports that were asked by UDP, and are nobody's
-//!   given looking           maps: sockets that get datagrams to another address of their guest;
-//!                           whether it is looked without them
 //!   hosts                   map: those at which the host has sent a datagram to a guest
 //!   bind4 bind6 ...         links, one for each program; unix_... only where `unix` says
 //!   steer steer-INDEX       the program that is attached to interfaces; a link for each of these
@@ -43,7 +41,7 @@ mod unix;
 use std::net::IpAddr;
 
 pub use entry::{admit, change, destroy, dismiss, id, ids, receive_at_most, traffic};
-pub use programs::{are_loaded, steer_everywhere, steer_from};
+pub use programs::{are_loaded, steer_everywhere};
 pub use tracked::{bound, forget_flows, is_on as is_tracking, tell_flows, tells_flows};
 pub use unix::are_apart as are_unix_names_apart;
 

@@ -14,14 +14,16 @@ use rustix::mount::{
     fsmount, fsopen, move_mount, unmount,
 };
 
-use super::directory::{self, Directory, EVERYWHERE, fail};
+use super::directory::{self, Directory, fail};
 use crate::failed::make_directories;
 use crate::net::error::Error;
 use crate::net::netlink::Socket;
-use crate::net::{classifier, link, lock};
+use crate::net::{link, lock};
 
 /// `BPF_FS_MAGIC` (linux/magic.h).
 const BPF_FS: i64 = 0xcafe_4a11;
+/// Is there when datagrams are steered at all interfaces.
+const EVERYWHERE: &str = "everywhere";
 /// Where an instance's maps and links are.
 pub fn directory(instance: u8) -> PathBuf {
     PathBuf::from(format!("/run/holm/{instance}/bpf"))
@@ -97,24 +99,10 @@ pub fn steer(instance: u8, interface: u32) -> Result<(), Error> {
     directory::steer(&directory(instance), interface)
 }
 
-/// The same for what comes from a private guest by an interface that was just made: as a
-/// classifier, which costs nothing and disappears with the interface, where nobody else has any.
-/// Does nothing if the programs are not loaded.
-pub fn steer_from(instance: u8, interface: u32) -> Result<(), Error> {
-    if !are_loaded(instance)? {
-        return Ok(());
-    }
-    directory::steer_from(&directory(instance), &Socket::route()?, interface)
-}
-
 /// The same at all interfaces by which packets come, whichever has the address: once, while the
 /// first native guest begins to run, as the kernel takes 26 ms or so for each. A start
-/// that is killed leaves the rest to the next one. `private` are the interfaces of private guests,
-/// which may have the program of native guests that have all ended, with maps that are nobody's.
-pub fn steer_everywhere(
-    instance: u8,
-    private: impl FnOnce() -> Result<Vec<u32>, Error>,
-) -> Result<(), Error> {
+/// that is killed leaves the rest to the next one.
+pub fn steer_everywhere(instance: u8) -> Result<(), Error> {
     let at = directory(instance);
     let done = at.join(EVERYWHERE);
     let is_done = || done.try_exists().map_err(fail("look at", &done));
@@ -125,12 +113,7 @@ pub fn steer_everywhere(
     if is_done()? || !are_loaded(instance)? {
         return Ok(());
     }
-    let socket = Socket::route()?;
-    for interface in private()? {
-        classifier::clear(&socket, interface)?;
-        directory::steer_from(&at, &socket, interface)?;
-    }
-    let interfaces = link::from_elsewhere(&socket)?;
+    let interfaces = link::from_elsewhere(&Socket::route()?)?;
     interfaces.into_iter().try_for_each(|it| directory::steer(&at, it))?;
     fs::create_dir(&done).map_err(fail("make", &done))
 }
