@@ -225,7 +225,8 @@ fn nothing_leads_out_of_a_native_guest(sandbox: &mut Sandbox) {
         host.holm(&[&["exec", "one", "--", "/probe/holm-probe"], args].concat()).ok();
     }
     let look = "ip addr; ip link; ip route; ip -6 route; ip neigh show nud permanent; tc qdisc; \
-                nft list tables; sysctl -a -r '^net[.]ipv[46][.](conf|ip_forward)' 2>/dev/null";
+                nft list tables; grep -rs . /proc/sys/net/ipv4/conf /proc/sys/net/ipv6/conf \
+                /proc/sys/net/ipv4/ip_forward || :";
     let before = host.topology.host.sh(look);
     let pid = host.holm(&["status", "one", "--json"]).ok().json()["init_pid"].clone();
     for change in [
