@@ -198,7 +198,7 @@ fn what_is_reserved_shared_and_capped(sandbox: &mut Sandbox) {
 
 fn a_removed_qdisc_is_restored(sandbox: &mut Sandbox) {
     let host = host(sandbox);
-    host.launch("one", &["net.cap=4M"]).ok();
+    host.launch("one", &["net.cap=4M", "net.share=100"]).ok();
     let told = |args: &[&str]| {
         let printed = host.holm(args).ok();
         [printed.stdout, printed.stderr].concat()
@@ -310,7 +310,7 @@ fn a_killed_change_is_repaired(sandbox: &mut Sandbox) {
     let host = host(sandbox);
     let qdisc = || host.qdisc();
     let untouched = qdisc();
-    let set = ["set", "one", "net.cap=4M"];
+    let set = ["set", "one", "net.cap=4M", "net.share=100"];
     for step in ["network-recorded", "reshape-class", "network-changed"] {
         host.launch("one", &[]).ok();
         host.topology.kill_at(sandbox, step, &set);
