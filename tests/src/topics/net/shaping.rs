@@ -278,8 +278,11 @@ fn what_a_private_guest_receives_is_capped(sandbox: &mut Sandbox) {
     // What cleans up after others takes its bound for no uplink.
     let instance = u8::try_from(sandbox.instance().unwrap()).unwrap();
     host.topology.host.with(|| holm::net::detach_unrecorded(instance, 1000)).unwrap();
+    let is_bounded =
+        || host.topology.host.sh(&format!("tc qdisc show dev {interface}")).contains("tbf");
+    assert!(is_bounded());
     host.holm(&["unset", "slow", "net.cap"]).ok();
-    assert!(!host.topology.host.sh(&format!("tc qdisc show dev {interface}")).contains("tbf"));
+    assert!(!is_bounded());
     flood.end(&host);
 }
 
