@@ -103,8 +103,9 @@ pub fn map(
 /// now.
 pub fn detach(socket: &Socket, interface: u32, packets: Packets) -> Result<(), Error> {
     let mut others = false;
-    for packets in [Packets::Received, Packets::Sent] {
-        filters(socket, interface, packets, |info, _| others |= info != FIRST)?;
+    for looked_at in [Packets::Received, Packets::Sent] {
+        let is_other = |info| info != FIRST || looked_at != packets;
+        filters(socket, interface, looked_at, |info, _| others |= is_other(info))?;
     }
     let mut batch = Batch::default();
     if others {
@@ -132,7 +133,7 @@ fn filters(
 ) -> Result<(), Refused> {
     let mut batch = Batch::default();
     let all = header(interface, 0, packets as u32);
-    batch.message(Request::AttachProgram, RTM_GETTFILTER, DUMP, &all);
+    batch.message(Request::FindProgram, RTM_GETTFILTER, DUMP, &all);
     socket.query(&batch, |_, payload| {
         let info = payload.get(INFO..).and_then(number);
         let options = payload.get(20..).and_then(|attributes| find(attributes, TCA_OPTIONS));

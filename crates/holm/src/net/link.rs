@@ -197,13 +197,10 @@ pub fn mtu(socket: &Socket, index: u32) -> Result<Option<u32>, Refused> {
     })
 }
 
-/// How many queues an interface sends by; none if it is gone.
+/// How many queues an interface sends by.
 pub fn tx_queues(socket: &Socket, index: u32) -> Result<u32, Refused> {
     let count = |attributes: &[u8]| find(attributes, IFLA_NUM_TX_QUEUES).and_then(number);
-    match read(socket, Request::FindLink, index, count) {
-        Err(refused) if refused.errno != Errno::NODEV => Err(refused),
-        found => Ok(found.ok().flatten().unwrap_or_default()),
-    }
+    Ok(read(socket, Request::FindLink, index, count)?.unwrap_or_default())
 }
 
 /// The name of an interface.

@@ -109,7 +109,8 @@ pub struct Shaping {
     /// What it can always send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserve: Option<u64>,
-    /// Its weight against others that send more than is reserved for them; `None` if it does not.
+    /// Its weight against others that send more than is reserved for them; `None` if it does not,
+    /// or has a cap alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<u32>,
     /// What it sends at most.

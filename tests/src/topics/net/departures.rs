@@ -135,6 +135,16 @@ fn caps_alone_share_no_lock(sandbox: &mut Sandbox) {
     host.holm(&["rm", "-f", "private"]).ok();
     assert_eq!(host.up1(), untouched, "nobody has restored it");
 
+    // What another program adds beside it stays.
+    host.launch("private", &["net.cap=4M"]).ok();
+    let add = "tc filter add dev up1 ingress pref 1 protocol all u32 match u32 0 0 flowid 1:1";
+    host.topology.host.sh(add);
+    host.holm(&["rm", "-f", "private"]).ok();
+    let found = host.up1();
+    assert!(found.contains("u32") && !found.contains("departure"), "{found}");
+    host.topology.host.sh("tc qdisc del dev up1 clsact");
+    assert_eq!(host.up1(), untouched);
+
     // What a killed command leaves, whoever comes next.
     let set = ["set", "private", "net.cap=4M"];
     for done in [&set[..], &["rm", "-f", "private"]] {

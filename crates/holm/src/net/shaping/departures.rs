@@ -9,7 +9,7 @@ use holm_sys::bpf::{self, MapKind};
 use rustix::io::Errno;
 
 use super::class::DEPARTURES;
-use super::root;
+use super::root::{self, Root};
 use crate::net::classifier::{self, Packets};
 use crate::net::error::Error;
 use crate::net::link;
@@ -37,10 +37,17 @@ pub fn find(socket: &Socket, interface: u32) -> Result<Option<Departures<'_>>, E
     Ok(rates.map(|rates| Departures { socket, interface, rates }))
 }
 
-/// Makes the qdiscs, and attaches the program unless it is; `None` if the uplink has one queue only
-/// or classifiers of another program, or the kernel has no fq.
-pub fn make(socket: &Socket, interface: u32) -> Result<Option<Departures<'_>>, Error> {
+/// Makes the qdiscs unless they are the `root`, and attaches the program unless it is; `None` if
+/// the uplink has one queue only or classifiers of another program, or the kernel has no fq.
+pub fn make<'a>(
+    socket: &'a Socket,
+    interface: u32,
+    root: &Root,
+) -> Result<Option<Departures<'a>>, Error> {
     let attached = find(socket, interface)?;
+    if attached.is_some() && *root == Root::Departures {
+        return Ok(attached);
+    }
     let queues = link::tx_queues(socket, interface)?;
     if queues < 2
         || attached.is_none() && !classifier::is_free(socket, interface)?

@@ -51,6 +51,11 @@ pub fn classes(socket: &Socket, interface: u32) -> Result<Vec<Class>, Error> {
     }
 }
 
+/// Their ids.
+pub fn ids(socket: &Socket, interface: u32) -> Result<Vec<u32>, Error> {
+    Ok(classes(socket, interface)?.into_iter().map(|class| class.id).collect())
+}
+
 impl Class {
     fn parse(payload: &[u8]) -> Option<Self> {
         let (_, id) = names(payload)?;

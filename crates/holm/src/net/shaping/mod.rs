@@ -93,11 +93,7 @@ fn departures<'a>(
     root: &Root,
 ) -> Result<Option<departures::Departures<'a>>, Error> {
     match root {
-        Root::Departures => match departures::find(socket, uplink)? {
-            None => departures::make(socket, uplink),
-            found => Ok(found),
-        },
-        Root::Default => departures::make(socket, uplink),
+        Root::Departures | Root::Default => departures::make(socket, uplink, root),
         Root::Htb | Root::Other(_) => Ok(None),
     }
 }
@@ -169,25 +165,20 @@ pub fn destroy(instance: u8) -> Result<(), Error> {
 /// The context ids of an instance's guests that have a class.
 pub fn contexts(socket: &Socket, instance: u8) -> Result<Vec<u32>, Error> {
     let mut all = Vec::new();
-    for uplink in uplinks(socket)? {
-        let classes = classes(socket, uplink, &root(socket, uplink)?)?.into_iter();
-        let own = classes.filter(|class| class::instance_of(*class) == instance);
+    for (uplink, root) in uplinks(socket)? {
+        let classes = match root {
+            Root::Htb => htb::ids(socket, uplink)?,
+            _ => departures::find(socket, uplink)?.map_or(Ok(Vec::new()), |it| it.classes())?,
+        };
+        let own = classes.into_iter().filter(|class| class::instance_of(*class) == instance);
         all.extend(own.map(class::context_of));
     }
     Ok(all)
 }
 
-/// The guests' classes at an uplink.
-fn classes(socket: &Socket, uplink: u32, root: &Root) -> Result<Vec<u32>, Error> {
-    if *root == Root::Htb {
-        return Ok(htb::classes(socket, uplink)?.into_iter().map(|class| class.id).collect());
-    }
-    departures::find(socket, uplink)?.map_or(Ok(Vec::new()), |departures| departures.classes())
-}
-
 fn remove_everywhere(is_meant: impl Fn(u32) -> bool) -> Result<(), Error> {
     let socket = Socket::route()?;
-    for uplink in uplinks(&socket)? {
+    for (uplink, _) in uplinks(&socket)? {
         let _lock = lock()?;
         remove_classes(&socket, uplink, &is_meant)?;
     }
@@ -200,15 +191,18 @@ fn remove_classes(
     uplink: u32,
     is_meant: impl Fn(u32) -> bool,
 ) -> Result<(), Error> {
+    let split = |classes: Vec<u32>| -> (Vec<_>, Vec<_>) {
+        classes.into_iter().partition(|class| is_meant(*class))
+    };
     let root = root(socket, uplink)?;
-    let (meant, others): (Vec<_>, Vec<_>) =
-        classes(socket, uplink, &root)?.into_iter().partition(|class| is_meant(*class));
     if root == Root::Htb {
+        let (meant, others) = split(htb::ids(socket, uplink)?);
         meant.into_iter().try_for_each(|class| htb::remove(socket, uplink, class))?;
         return if others.is_empty() { root::remove(socket, uplink, class::HTB) } else { Ok(()) };
     }
     // Without their qdiscs too: another program may have removed these alone.
     if let Some(departures) = departures::find(socket, uplink)? {
+        let (meant, others) = split(departures.classes()?);
         if !others.is_empty() {
             return meant.into_iter().try_for_each(|class| departures.forget(class));
         }

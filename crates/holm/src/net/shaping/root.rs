@@ -52,14 +52,15 @@ pub fn root(socket: &Socket, interface: u32) -> Result<Root, Error> {
     }
 }
 
-/// The interfaces that have a qdisc of Holm's.
-pub fn uplinks(socket: &Socket) -> Result<Vec<u32>, Error> {
+/// The interfaces that have a qdisc of Holm's, and which.
+pub fn uplinks(socket: &Socket) -> Result<Vec<(u32, Root)>, Error> {
     let mut batch = Batch::default();
     batch.message(Request::FindQdisc, RTM_GETQDISC, DUMP, &header(0, 0, 0));
     let mut all = Vec::new();
     socket.query(&batch, |_, payload| {
-        if matches!(Root::parse(payload), Root::Htb | Root::Departures) {
-            all.extend(names(payload).map(|(interface, _)| interface));
+        let root = Root::parse(payload);
+        if matches!(root, Root::Htb | Root::Departures) {
+            all.extend(names(payload).map(|(interface, _)| (interface, root)));
         }
     })?;
     Ok(all)
