@@ -47,6 +47,14 @@ fn any_interface_leads_to_the_guest(sandbox: &mut Sandbox) {
     sandbox.holm(&["rm", "--force", "one"]).ok();
 }
 
+/// Starts a server in the guest that is bound to an address.
+fn serve_exactly(host: &Host<'_>, at: &str) -> Running {
+    let mut command = host.sandbox.command();
+    command.args(["exec", "one", "--", "/probe/holm-probe", "serve-at", "exact"]);
+    command.arg(format!("udp:{at}"));
+    host.topology.host.with(|| Running::new(&mut command, b""))
+}
+
 /// Also when the other one was asked before.
 fn a_socket_at_the_address_comes_before_any(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
@@ -55,10 +63,7 @@ fn a_socket_at_the_address_comes_before_any(sandbox: &mut Sandbox) {
     let mut servers = Vec::new();
     for at in ["192.0.2.11:53", "[2001:db8::10]:54"] {
         assert!(ask(at).starts_with("one asked"), "{at}");
-        let mut command = host.sandbox.command();
-        command.args(["exec", "one", "--", "/probe/holm-probe", "serve-at", "exact"]);
-        command.arg(format!("udp:{at}"));
-        let server = host.topology.host.with(|| Running::new(&mut command, b""));
+        let server = serve_exactly(&host, at);
         sandbox.wait_for("the other server", || ask(at).starts_with("exact asked").then_some(()));
         assert!(ask("192.0.2.10:53").starts_with("one asked"), "{at}");
         servers.push(server);
@@ -115,6 +120,11 @@ fn private_guests_reach_native_ones(sandbox: &mut Sandbox) {
     does_not_reach_the_host(&host, "before");
     private("after", &[]);
     reaches(&host, "after");
+    // At another address than the first, what is bound to that very address.
+    let at = "192.0.2.11:55";
+    let server = serve_exactly(&host, at);
+    let is_answered = || host.ask("after", "udp", at).starts_with("exact asked by 10.");
+    sandbox.wait_for("the other server", || is_answered().then_some(()));
     private("alone", &["--set", "net.peers=false"]);
     for to in TCP {
         assert_eq!(host.ask("alone", "tcp", to), "ConnectionRefused", "{to}");
@@ -128,6 +138,7 @@ fn private_guests_reach_native_ones(sandbox: &mut Sandbox) {
     let known = || host.topology.host.sh(&format!("nft list set {table} native_guests"));
     let with = known();
     host.holm(&["kill", "one"]).ok();
+    server.finish(sandbox.limit());
     assert!(known().len() < with.len(), "{with}");
     host.holm(&["start", "one"]).ok();
     assert_eq!(known().len(), with.len());
