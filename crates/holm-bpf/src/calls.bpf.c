@@ -283,15 +283,44 @@ int connect6(struct bpf_sock_addr *ctx)
 	return bpf_bind(ctx, (struct sockaddr *)&name, sizeof(name)) ? refuse(EADDRNOTAVAIL) : 1;
 }
 
-/* The address that a client has asked a socket at, which is bound to "any". */
-static __always_inline const struct address *asked_at(struct bpf_sock_addr *ctx,
-						      const struct address *client)
+/* What a client asks a socket by. */
+static __always_inline struct question question_of(struct bpf_sock_addr *ctx,
+						   const struct address *client)
 {
 	struct bpf_sock *socket = ctx->sk;
 	struct question question = { .client = *client, .from = ctx->user_port };
 	if (socket)
 		question.to = bpf_htons(socket->src_port);
+	return question;
+}
+
+/* The address that a client has asked a socket at, which is bound to "any". */
+static __always_inline const struct address *asked_at(struct bpf_sock_addr *ctx,
+						      const struct address *client)
+{
+	struct question question = question_of(ctx, client);
 	return bpf_map_lookup_elem(&asked, &question);
+}
+
+/* Remembers that a socket on "any" tells a client something, if it has not been asked. */
+static __always_inline void remember_told(struct bpf_sock_addr *ctx, const struct address *client)
+{
+	if (!is_tracking())
+		return;
+	struct question question = question_of(ctx, client);
+	__u64 now = bpf_ktime_get_ns();
+	if (was_told(&question) || !bpf_map_lookup_elem(&asked, &question))
+		bpf_map_update_elem(&told, &question, &now, BPF_ANY);
+}
+
+/* Whether an IPv6 socket is bound to an address. */
+static __always_inline bool is_at(struct bpf_sock_addr *ctx, const struct address *address)
+{
+	struct bpf_sock *socket = ctx->sk;
+	if (!socket)
+		return false;
+	struct address at = FIELD6(socket->src_ip6);
+	return equal(&at, address);
 }
 
 SEC("program/sendmsg4")
@@ -325,6 +354,10 @@ int sendmsg4(struct bpf_sock_addr *ctx)
 	if (!owns(guest, from))
 		return refuse(EADDRNOTAVAIL);
 	ctx->msg_src_ip4 = from;
+	if (socket && !has_no_address && socket->src_ip4 != from && is_bound_to_any(ctx)) {
+		struct address client = mapped(to);
+		remember_told(ctx, &client);
+	}
 	return 1;
 }
 
@@ -365,6 +398,8 @@ int sendmsg6(struct bpf_sock_addr *ctx)
 	ctx->msg_src_ip6[1] = from.word[1];
 	ctx->msg_src_ip6[2] = from.word[2];
 	ctx->msg_src_ip6[3] = from.word[3];
+	if (!has_no_address && !is_at(ctx, &from) && is_bound_to_any(ctx))
+		remember_told(ctx, &to);
 	return 1;
 }
 

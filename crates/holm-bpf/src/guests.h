@@ -51,6 +51,10 @@ _Static_assert(sizeof(struct guest) == 200, "holm-bpf's GUEST");
 #define FIRST_LOOPBACK 0x7f040000
 #define QDISC 0x486d0000
 
+/* The priority of datagrams that the host's connection tracking leaves alone, 486f:1 (holm's
+ * net/native/tracked). It forgets the socket of those that it tracks, where it also translates. */
+#define UNTRACKED 0x486f0001
+
 /* By cgroup. */
 struct {
 	int unused;
@@ -133,6 +137,18 @@ struct question {
 struct {
 	int unused;
 } asked SEC(".maps");
+
+/* Has an entry, by 0, where the host tracks connections. */
+struct {
+	int unused;
+} tracking SEC(".maps");
+
+/* When a guest has told a client something by itself, from another address than the one that its
+ * socket on "any" got: the answer to that belongs to a connection that the host may track. */
+#define TOLD_FOR 25000000000ull /* nanoseconds: less than the kernel remembers one, 30 s */
+struct {
+	int unused;
+} told SEC(".maps");
 
 /* The last addresses and ports of guests that were asked by UDP, and are no socket's. */
 struct {
@@ -305,6 +321,18 @@ static __always_inline bool owns_alone(const struct guest *guest, const struct a
 static __always_inline __u16 any_of(const struct guest *guest)
 {
 	return guest->shares ? 1 + ((bpf_ntohl(guest->loopback) - FIRST_LOOPBACK) >> 8) : 1;
+}
+
+static __always_inline bool is_tracking(void)
+{
+	__u32 only = 0;
+	return bpf_map_lookup_elem(&tracking, &only);
+}
+
+static __always_inline bool was_told(const struct question *question)
+{
+	__u64 *when = bpf_map_lookup_elem(&told, question);
+	return when && bpf_ktime_get_ns() - *when < TOLD_FOR;
 }
 
 static __always_inline struct guest *by_address(struct address address)

@@ -10,7 +10,12 @@
 
 #![forbid(unsafe_code)]
 
+mod map;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+pub use map::Map;
+use map::{GUEST, TRAFFIC};
 
 /// As many addresses of each family has a guest at most (`MOST` in `guests.h`).
 pub const ADDRESSES_MAX: usize = 8;
@@ -27,115 +32,6 @@ pub struct Program {
     pub instructions: &'static [Instruction],
     /// The instructions that load a map, by index, and which.
     pub maps: &'static [(usize, Map)],
-}
-
-/// A map. Those of native guests are shared by all of their programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Map {
-    /// [`Guest`] by the id of its cgroup.
-    Guests,
-    /// The id of a guest's cgroup by each of its addresses.
-    Owners,
-    /// Sockets that listen.
-    Listeners,
-    /// How many sockets of a guest listen, by its loopback network.
-    Listening,
-    /// Sockets that are counted there.
-    Counted,
-    /// How many sockets a guest has made, by its loopback network, and all together, by 0.
-    Sockets,
-    /// Sockets that are counted there.
-    Made,
-    /// [`Traffic`] of a guest by its loopback network, on each CPU.
-    Traffic,
-    /// How fast a guest may receive, by its loopback network: [`cap_value`].
-    Caps,
-    /// Sockets that were bound to "any", or sent something without having been bound.
-    Any,
-    /// TCP sockets of guests that share an address.
-    Sharing,
-    /// Unix sockets of guests that have a name or have asked one.
-    Names,
-    /// Sockets in network namespaces that guests have made.
-    Elsewhere,
-    /// At which address a client has asked.
-    Asked,
-    /// Addresses and ports that were asked by UDP, and are no socket's.
-    Unserved,
-    /// Addresses and ports at which the host has sent a datagram to a guest.
-    Hosts,
-    /// What a guest may send to a port of a bridge: [`Port`], by 0. Each port has its own.
-    Port,
-    /// How fast a guest may send, by its class: [`cap_value`]. Each uplink has its own.
-    Departures,
-}
-
-impl Map {
-    /// All of native guests.
-    pub const ALL: [Self; 16] = [
-        Self::Guests,
-        Self::Owners,
-        Self::Listeners,
-        Self::Listening,
-        Self::Counted,
-        Self::Sockets,
-        Self::Made,
-        Self::Traffic,
-        Self::Caps,
-        Self::Any,
-        Self::Sharing,
-        Self::Names,
-        Self::Elsewhere,
-        Self::Asked,
-        Self::Unserved,
-        Self::Hosts,
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Guests => "guests",
-            Self::Owners => "owners",
-            Self::Listeners => "listeners",
-            Self::Listening => "listening",
-            Self::Counted => "counted",
-            Self::Sockets => "sockets",
-            Self::Made => "made",
-            Self::Traffic => "traffic",
-            Self::Caps => "caps",
-            Self::Any => "any",
-            Self::Sharing => "sharing",
-            Self::Names => "names",
-            Self::Elsewhere => "elsewhere",
-            Self::Asked => "asked",
-            Self::Unserved => "unserved",
-            Self::Hosts => "hosts",
-            Self::Port => "port",
-            Self::Departures => "departures",
-        }
-    }
-
-    /// How many bytes a key and a value have.
-    pub fn sizes(self) -> (u32, u32) {
-        match self {
-            Self::Guests => (8, GUEST),
-            Self::Owners => (16, 8),
-            Self::Listeners => (24, 8),
-            Self::Listening
-            | Self::Counted
-            | Self::Sockets
-            | Self::Made
-            | Self::Any
-            | Self::Sharing
-            | Self::Names
-            | Self::Elsewhere => (4, 4),
-            Self::Traffic => (4, TRAFFIC),
-            Self::Caps | Self::Departures => (4, 16),
-            Self::Asked => (20, 16),
-            Self::Unserved | Self::Hosts => (24, 4),
-            Self::Port => (4, PORT),
-        }
-    }
 }
 
 /// All programs of native guests.
@@ -174,20 +70,11 @@ pub const BUILD_PREFIX: &str = "build-";
 /// A name for this build of the programs, which another build does not have.
 pub const BUILD: &str = include!(concat!(env!("OUT_DIR"), "/build-name.rs"));
 
-/// The size of `struct guest` in bytes.
-const GUEST: u32 = 8 + 4 + 4 + 16 + 4 + 4 + 8 * 4 + 8 * 16;
-
 /// Where `shares` and `added` are in it: before there was that, bytes of a count that were 0.
 const SHARES: usize = 33;
 
 /// Where its IPv4 addresses are in it.
 const OWN4: usize = 40;
-
-/// The size of `struct port` in bytes.
-const PORT: u32 = 8 + 6 + 2 + 4 + 4 + 8 * 4 + 8 * 16;
-
-/// The size of `struct traffic` in bytes.
-const TRAFFIC: u32 = 9 * 8;
 
 /// What a guest has sent and received: `struct traffic`, of all CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -388,6 +275,7 @@ fn v6(address: IpAddr) -> Option<Ipv6Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map::PORT;
 
     #[test]
     fn all_programs_are_there() {

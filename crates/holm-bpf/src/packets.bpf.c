@@ -259,23 +259,61 @@ int sk_lookup(struct bpf_sk_lookup *ctx)
 struct datagram {
 	struct question question;
 	struct address to;
+	__u32 header; /* how long its IP header is */
+	bool again; /* it comes once more */
 };
+
+/* What tells a datagram that comes once more. */
+#define AGAIN 0x486f
+
+/* Keeps a datagram from being tracked as a connection, unless it is the answer to one that is. On lo
+ * it is already; what is sent there once more is not. */
+static __always_inline void leave_untracked(struct __sk_buff *packet, struct datagram *datagram)
+{
+	if (was_told(&datagram->question))
+		return;
+	datagram->again = packet->ifindex == LO && packet->tc_index != AGAIN;
+	packet->priority = UNTRACKED;
+	packet->tc_index = AGAIN;
+}
+
+/* Makes an IPv4 datagram on lo one to another address, which leaves it tracked. The kernel takes none
+ * of the host's once more. */
+static __always_inline bool readdress(struct __sk_buff *packet, const struct datagram *datagram,
+				      __be32 to)
+{
+	__be32 from = datagram->to.word[3];
+	__u32 ip = sizeof(struct ethhdr), udp = ip + datagram->header;
+	return !bpf_l4_csum_replace(packet, udp + offsetof(struct udphdr, check), from, to,
+				    BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0 | sizeof(to)) &&
+	       !bpf_l3_csum_replace(packet, ip + offsetof(struct iphdr, check), from, to,
+				    sizeof(to)) &&
+	       !bpf_skb_store_bytes(packet, ip + offsetof(struct iphdr, daddr), &to, sizeof(to), 0);
+}
 
 /* Gives it to the socket with this name if the guest bound that to "any". */
 static __always_inline bool give(struct __sk_buff *packet, const struct guest *guest,
 				 struct bpf_sock_tuple *name, __u32 size,
-				 const struct datagram *datagram)
+				 struct datagram *datagram)
 {
 	struct bpf_sock *socket =
 		bpf_sk_lookup_udp(packet, name, size, BPF_F_CURRENT_NETNS, 0);
 	if (!socket)
 		return false;
 	__u32 *network = bpf_sk_storage_get(&any, socket, NULL, 0);
-	bool given = network && (!*network || *network == guest->loopback) &&
-		     !bpf_sk_assign(packet, socket, 0);
-	bpf_sk_release(socket);
-	if (given)
+	bool given = network && (!*network || *network == guest->loopback);
+	if (given) {
 		bpf_map_update_elem(&asked, &datagram->question, &datagram->to, BPF_ANY);
+		bool tracks = is_tracking();
+		if (tracks && packet->ifindex == LO && size == sizeof(name->ipv4)) {
+			given = readdress(packet, datagram, name->ipv4.daddr);
+		} else {
+			if (tracks)
+				leave_untracked(packet, datagram);
+			given = datagram->again || !bpf_sk_assign(packet, socket, 0);
+		}
+	}
+	bpf_sk_release(socket);
 	return given;
 }
 
@@ -328,7 +366,7 @@ static __always_inline void remember_host(struct __sk_buff *packet, const struct
 /* Finds the socket for it: the one that the kernel will find, or one of the guest's that it is given
  * to. */
 static __always_inline bool is_served(struct __sk_buff *packet, const struct guest *guest,
-				      const struct datagram *datagram, const struct listener *key)
+				      struct datagram *datagram, const struct listener *key)
 {
 	struct bpf_sock_tuple name = {}, name6 = {};
 	const struct question *question = &datagram->question;
@@ -368,13 +406,12 @@ int steer(struct __sk_buff *packet)
 {
 	struct datagram datagram = {};
 	struct udphdr udp;
-	__u32 header;
 	if (packet->protocol == bpf_htons(ETH_P_IP)) {
 		struct iphdr ip;
 		if (bpf_skb_load_bytes_relative(packet, 0, &ip, sizeof(ip), BPF_HDR_START_NET) ||
 		    ip.protocol != IPPROTO_UDP || ip.frag_off & bpf_htons(0x1fff))
 			return TC_ACT_UNSPEC;
-		header = ip.ihl * 4;
+		datagram.header = ip.ihl * 4;
 		datagram.to = mapped(ip.daddr);
 		datagram.question.client = mapped(ip.saddr);
 	} else if (packet->protocol == bpf_htons(ETH_P_IPV6)) {
@@ -382,14 +419,15 @@ int steer(struct __sk_buff *packet)
 		if (bpf_skb_load_bytes_relative(packet, 0, &ip, sizeof(ip), BPF_HDR_START_NET) ||
 		    ip.nexthdr != IPPROTO_UDP)
 			return TC_ACT_UNSPEC;
-		header = sizeof(ip);
+		datagram.header = sizeof(ip);
 		__builtin_memcpy(&datagram.to, &ip.daddr, sizeof(datagram.to));
 		__builtin_memcpy(&datagram.question.client, &ip.saddr, sizeof(datagram.to));
 	} else {
 		return TC_ACT_UNSPEC;
 	}
 	struct guest *guest = by_address(datagram.to);
-	if (!guest || bpf_skb_load_bytes_relative(packet, header, &udp, sizeof(udp), BPF_HDR_START_NET))
+	if (!guest || bpf_skb_load_bytes_relative(packet, datagram.header, &udp, sizeof(udp),
+						  BPF_HDR_START_NET))
 		return TC_ACT_UNSPEC;
 	/* At an address that guests share the kernel finds whose it is, or the host's. */
 	if (guest->shares && !owns_alone(guest, &datagram.to))
@@ -404,5 +442,5 @@ int steer(struct __sk_buff *packet)
 		bpf_map_update_elem(&unserved, &key, &yes, BPF_ANY);
 	else if (bpf_map_lookup_elem(&unserved, &key))
 		bpf_map_delete_elem(&unserved, &key);
-	return TC_ACT_UNSPEC;
+	return datagram.again ? bpf_redirect(LO, BPF_F_INGRESS) : TC_ACT_UNSPEC;
 }

@@ -167,9 +167,10 @@ fn announce_unbound(name: String) -> io::Result<()> {
 pub fn ask(protocol: &str, to: &str) {
     let asked = match protocol {
         "tcp" => ask_tcp(to),
-        "udp" => ask_udp(to, true, false),
-        "udp-unbound" => ask_udp(to, false, false),
-        _ => ask_udp(to, true, true),
+        "udp" => ask_udp(to, Some(0), false),
+        "udp-from-7010" => ask_udp(to, Some(7010), false),
+        "udp-unbound" => ask_udp(to, None, false),
+        _ => ask_udp(to, Some(0), true),
     };
     match asked {
         Ok(text) => println!("{text}"),
@@ -190,12 +191,12 @@ fn ask_tcp(to: &str) -> io::Result<String> {
 }
 
 /// Asks again each second: nothing says that a datagram arrives.
-fn ask_udp(to: &str, bound: bool, connected: bool) -> io::Result<String> {
+fn ask_udp(to: &str, from: Option<u16>, connected: bool) -> io::Result<String> {
     let to: SocketAddr = to.parse().map_err(io::Error::other)?;
     let any: IpAddr =
         if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let socket = if bound {
-        UdpSocket::bind((any, 0))?
+    let socket = if let Some(port) = from {
+        UdpSocket::bind((any, port))?
     } else {
         let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?.into()

@@ -106,12 +106,13 @@ pub fn admit<E: From<Error>>(
     // A private guest turns connection tracking on, which native ones then are tracked by too.
     if is_native || has_veth(network) && native::are_loaded(network.instance)? {
         let pool = pool()?;
+        let mut tracks = !network.access.is_empty() || network.flows || has_veth(network);
         if is_native {
             native::admit(network, pool.as_fd(), cgroup, root)?;
             let instance = network.instance;
-            private::to_native::add(instance, native::id(cgroup)?, || native::ids(instance))?;
+            let id = native::id(cgroup)?;
+            tracks |= private::to_native::add(instance, id, || native::ids(instance))?;
         }
-        let tracks = !network.access.is_empty() || network.flows || has_veth(network);
         if tracks || native::is_tracking()? {
             native::bound(network.instance, pool.as_fd())?;
             step::done("native-bound");
@@ -131,7 +132,9 @@ pub fn admit<E: From<Error>>(
 /// Makes what can wait until a guest runs.
 pub fn after_release(network: &Network) -> Result<(), Error> {
     match network.mode {
-        NetMode::Native => native::steer_everywhere(network.instance),
+        NetMode::Native => {
+            native::steer_everywhere(network.instance, || private::interfaces(network.instance))
+        }
         _ => Ok(()),
     }
 }
@@ -255,7 +258,7 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
             if network.flows {
                 native::forget_flows(network, id)?;
             }
-            native::dismiss(network, cgroup)
+            native::dismiss(network, cgroup, || private::interfaces(network.instance))
         }
         _ => Ok(()),
     }
@@ -266,7 +269,12 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
 /// Called while the guest's init waits. Undoes itself if it fails.
 pub fn attach(network: &Network, netns: BorrowedFd<'_>) -> Result<(), Error> {
     implementation(network).attach(network, netns)?;
-    let reached = if has_veth(network) { reach_native(network.instance) } else { Ok(()) };
+    let instance = network.instance;
+    let reached = if has_veth(network) {
+        reach_native(instance).and_then(|()| native::steer_from(instance, network.host_index()))
+    } else {
+        Ok(())
+    };
     reached.and_then(|()| lan::attach(network, netns)).inspect_err(|_| {
         let _ = implementation(network).detach(network);
     })

@@ -3,14 +3,16 @@
 //! The kernel's newer way to attach programs to interfaces (tcx) waits for all CPUs, 17 ms here.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use holm_bpf::Program;
 use holm_sys::bpf::{self, Hook};
 use rustix::io::Errno;
 
 use super::error::Error;
-use super::netlink::{Batch, CREATE, DUMP, ECHO, EXCL, Refused, Socket, find, number, text};
+use super::netlink::{
+    Batch, CREATE, DUMP, ECHO, EXCL, REPLACE, Refused, Socket, find, number, text,
+};
 use super::request::Request;
 use super::tc::{gone, header};
 use super::uapi::{
@@ -25,6 +27,9 @@ const HANDLE: u32 = 0xffff_0000;
 const FIRST: u32 = 1 << 16 | (0x0003_u16.to_be() as u32);
 /// Where that is in `struct tcmsg`.
 const INFO: usize = 16;
+/// The handle of its only program, as the kernel counts, and where that is.
+const ONLY: u32 = 1;
+const HANDLE_AT: usize = 8;
 
 const BPF_FD: u16 = 6;
 const BPF_NAME: u16 = 7;
@@ -66,19 +71,59 @@ pub fn attach(
 ) -> io::Result<()> {
     let maps: Vec<_> = program.maps.iter().map(|(at, _)| (*at, map)).collect();
     let loaded = bpf::load_with_maps(Hook::Classifier, program.name, program.instructions, &maps)?;
+    attach_loaded(socket, interface, packets, program.name, loaded.as_fd())
+}
+
+/// The same with a program that is loaded.
+fn attach_loaded(
+    socket: &Socket,
+    interface: u32,
+    packets: Packets,
+    name: &str,
+    program: BorrowedFd<'_>,
+) -> io::Result<()> {
     let mut batch = Batch::default();
     let qdisc = header(interface, HANDLE, CLSACT);
     batch.message(Request::MakeQdisc, RTM_NEWQDISC, CREATE | EXCL, &qdisc).text(TCA_KIND, "clsact");
+    set(&mut batch, CREATE | EXCL, &filter(interface, packets), name, program);
+    Ok(socket.execute(&mut batch).map_err(|refused| refused.errno)?)
+}
+
+/// A message that makes a filter of a program.
+fn set(batch: &mut Batch, flags: u16, filter: &[u8], name: &str, program: BorrowedFd<'_>) {
     batch
-        .message(Request::AttachProgram, RTM_NEWTFILTER, CREATE | EXCL, &filter(interface, packets))
+        .message(Request::AttachProgram, RTM_NEWTFILTER, flags, filter)
         .text(TCA_KIND, "bpf")
         .nest(TCA_OPTIONS, |batch| {
             batch
-                .number(BPF_FD, loaded.as_fd().as_raw_fd().cast_unsigned())
-                .text(BPF_NAME, program.name)
+                .number(BPF_FD, program.as_raw_fd().cast_unsigned())
+                .text(BPF_NAME, name)
                 .number(BPF_FLAGS, DIRECT_ACTION);
         });
-    Ok(socket.execute(&mut batch).map_err(|refused| refused.errno)?)
+}
+
+/// Has a loaded program decide, in place of an older one of that name if there is one. Returns
+/// whether it does: not where another has a classifier, nor if the interface is gone.
+pub fn replace(
+    socket: &Socket,
+    interface: u32,
+    packets: Packets,
+    name: &str,
+    program: BorrowedFd<'_>,
+) -> io::Result<bool> {
+    let errno = |refused: Refused| refused.errno;
+    if id(socket, interface, packets, name).map_err(errno)?.is_some() {
+        let mut filter = filter(interface, packets);
+        filter[HANDLE_AT..][..4].copy_from_slice(&ONLY.to_ne_bytes());
+        let mut batch = Batch::default();
+        set(&mut batch, CREATE | REPLACE, &filter, name, program);
+        socket.execute(&mut batch).map_err(errno)?;
+        return Ok(true);
+    }
+    if !is_free(socket, interface).map_err(errno)? {
+        return Ok(false);
+    }
+    attach_loaded(socket, interface, packets, name, program).map(|()| true)
 }
 
 /// The map of such a program; `None` if it is not attached this way.
@@ -88,15 +133,25 @@ pub fn map(
     packets: Packets,
     program: &Program,
 ) -> io::Result<Option<bpf::Map>> {
+    let id = id(socket, interface, packets, program.name).map_err(|refused| refused.errno)?;
+    id.map_or(Ok(None), bpf::map_of)
+}
+
+/// The id of a program of that name; `None` if it is not attached this way.
+pub fn id(
+    socket: &Socket,
+    interface: u32,
+    packets: Packets,
+    wanted: &str,
+) -> Result<Option<u32>, Refused> {
     let mut id = None;
     filters(socket, interface, packets, |info, options| {
         let name = find(options, BPF_NAME).and_then(text);
-        if info == FIRST && name == Some(program.name) {
+        if info == FIRST && name == Some(wanted) {
             id = find(options, BPF_ID).and_then(number);
         }
-    })
-    .map_err(|refused| refused.errno)?;
-    id.map_or(Ok(None), bpf::map_of)
+    })?;
+    Ok(id)
 }
 
 /// Removes a program that is attached this way, and the qdisc unless it has filters of others by

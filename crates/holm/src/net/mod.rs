@@ -70,6 +70,10 @@ pub use {
 /// long.
 const CONNECTIONS_MAX: u32 = 16384;
 
+/// The priority of datagrams to native guests that are not tracked, and of answers to them
+/// (`UNTRACKED` in holm-bpf's `guests.h`). No guest can give it to its own.
+const UNTRACKED: &str = "486f:1";
+
 /// The id of a cgroup, as programs and rules see it.
 type CgroupId = [u8; 8];
 /// Guests' cgroups are this far below the root.

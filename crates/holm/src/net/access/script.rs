@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use crate::config::{AccessRule, Direction, NetMode, Prefix, Proto, Protocol};
-use crate::net::GUEST_LEVEL;
+use crate::net::{GUEST_LEVEL, UNTRACKED};
 use crate::record::Network;
 
 /// The name of an instance's table, of family `inet`.
@@ -153,6 +153,9 @@ pub fn counter(context: u32, denies: bool, rule: &AccessRule) -> String {
 /// Who connects to a guest and is refused learns nothing; the guest itself is told.
 fn rules(network: &Network, direction: Direction) -> Vec<String> {
     let mut rules = vec!["ct direction reply return".into(), "ct state related return".into()];
+    if network.mode == NetMode::Native && direction == Direction::Out {
+        rules.push(format!("meta priority {UNTRACKED} ct state untracked return"));
+    }
     for (denies, rule) in all(network).filter(|(_, rule)| rule.direction == direction) {
         let verdict = match (denies, direction) {
             (false, _) => "return",

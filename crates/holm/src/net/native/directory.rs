@@ -11,7 +11,12 @@ use rustix::io::Errno;
 
 use super::kinds::{STEER, hook, map_kind, used};
 use super::unix;
+use crate::net::classifier::{self, Packets};
 use crate::net::error::Error;
+use crate::net::netlink::Socket;
+
+/// Is there when datagrams are steered at all interfaces.
+pub const EVERYWHERE: &str = "everywhere";
 
 pub fn fail<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
     move |source| Error::Programs { what, object: path.display().to_string(), source }
@@ -69,6 +74,11 @@ impl Directory<'_> {
                     replace(&name, &loaded).map_err(fail("replace the program of", &name))?;
                 }
             }
+        }
+        // The next start replaces those of private guests' interfaces.
+        let everywhere = self.at.join(EVERYWHERE);
+        if is_there(&everywhere)? {
+            fs::remove_dir(&everywhere).map_err(fail("remove", &everywhere))?;
         }
         for other in self.named(|name| name.strip_prefix(BUILD_PREFIX))? {
             fs::remove_dir(&other).map_err(fail("remove", &other))?;
@@ -177,6 +187,29 @@ pub fn steer(directory: &Path, interface: u32) -> Result<(), Error> {
             .and_then(|attached| bpf::pin(attached.as_fd(), &link))
             .map_err(fail("attach to an interface", &link)),
     }
+}
+
+/// The same for what comes by the interface of a private guest, as a classifier, which the kernel
+/// attaches at once. Does nothing if another program is one there, or if the interface or the
+/// programs are gone.
+pub fn steer_from(directory: &Path, socket: &Socket, interface: u32) -> Result<(), Error> {
+    let pinned = directory.join(STEER);
+    let program = match bpf::open_pinned(&pinned) {
+        Err(error) if is(&error, Errno::NOENT) => return Ok(()),
+        opened => opened.map_err(fail("open", &pinned))?,
+    };
+    match classifier::replace(socket, interface, Packets::Received, STEER, program.as_fd()) {
+        Err(error) if is(&error, Errno::NODEV) || is(&error, Errno::EXIST) => Ok(()),
+        attached => attached.map(drop).map_err(fail("attach to an interface", &pinned)),
+    }
+}
+
+/// Ends that.
+pub fn stop_steering_from(socket: &Socket, interface: u32) -> Result<(), Error> {
+    if classifier::id(socket, interface, Packets::Received, STEER)?.is_some() {
+        classifier::detach(socket, interface, Packets::Received)?;
+    }
+    Ok(())
 }
 
 fn replace(link: &Path, program: &OwnedFd) -> io::Result<()> {

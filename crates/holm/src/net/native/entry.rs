@@ -274,8 +274,13 @@ fn disown(instance: u8, keys: impl Iterator<Item = [u8; 16]>, id: CgroupId) -> R
 }
 
 /// Takes a guest's addresses back after its last process has ended, and removes the programs if it
-/// was the last guest. Succeeds if there is nothing to take back.
-pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
+/// was the last guest; `private` are the interfaces of private guests then. Succeeds if there is
+/// nothing to take back.
+pub fn dismiss(
+    network: &Network,
+    cgroup: BorrowedFd<'_>,
+    private: impl FnOnce() -> Result<Vec<u32>, Error>,
+) -> Result<(), Error> {
     let (instance, context) = (network.instance, network.context);
     let id = id(cgroup)?;
     let _lock = programs::lock()?;
@@ -310,7 +315,7 @@ pub fn dismiss(network: &Network, cgroup: BorrowedFd<'_>) -> Result<(), Error> {
         return Ok(());
     }
     tracked::unbound(instance)?;
-    programs::unload(instance)
+    programs::unload(instance, &private()?)
 }
 
 /// Removes the programs of an instance without running guests.
@@ -320,7 +325,7 @@ pub fn destroy(instance: u8) -> Result<(), Error> {
         return Ok(());
     }
     let _lock = programs::lock()?;
-    programs::unload(instance)
+    programs::unload(instance, &[])
 }
 
 /// What tells the host's network namespace, which this process is in, from all others.

@@ -23,10 +23,10 @@ pub fn map_kind(map: Map) -> MapKind {
         Map::Listeners => MapKind::SockHash(LISTENERS),
         Map::Counted | Map::Made | Map::Any | Map::Names => MapKind::SkStorage(false),
         Map::Sharing | Map::Elsewhere => MapKind::SkStorage(true),
-        Map::Asked => MapKind::LruHash(QUESTIONS),
+        Map::Asked | Map::Told => MapKind::LruHash(QUESTIONS),
         Map::Unserved | Map::Hosts => MapKind::LruHash(UNSERVED),
-        // Those of programs at interfaces are made with them.
-        Map::Port | Map::Departures => MapKind::Hash(1),
+        // Those of programs at single interfaces are made with them.
+        Map::Tracking | Map::Port | Map::Departures => MapKind::Hash(1),
     }
 }
 

@@ -20,6 +20,8 @@
 //!   any elsewhere           maps: sockets bound to "any"; those in namespaces of guests
 //!   sharing names           maps: sockets of guests that share an address; Unix sockets of guests
 //!   asked                   map: at which address a client has asked by UDP
+//!   tracking                map: whether the host tracks connections
+//!   told                    map: when a guest has told a client something by itself
 //!   unserved                map: addresses and ports that were asked by UDP, and are nobody's
 //!   hosts                   map: those at which the host has sent a datagram to a guest
 //!   bind4 bind6 ...         links, one for each program; unix_... only where `unix` says
@@ -41,7 +43,7 @@ mod unix;
 use std::net::IpAddr;
 
 pub use entry::{admit, change, destroy, dismiss, id, ids, receive_at_most, traffic};
-pub use programs::{are_loaded, steer_everywhere};
+pub use programs::{are_loaded, steer_everywhere, steer_from};
 pub use tracked::{bound, forget_flows, is_on as is_tracking, tell_flows, tells_flows};
 pub use unix::are_apart as are_unix_names_apart;
 

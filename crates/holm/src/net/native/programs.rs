@@ -14,7 +14,7 @@ use rustix::mount::{
     fsmount, fsopen, move_mount, unmount,
 };
 
-use super::directory::{self, Directory, fail};
+use super::directory::{self, Directory, EVERYWHERE, fail};
 use crate::failed::make_directories;
 use crate::net::error::Error;
 use crate::net::netlink::Socket;
@@ -22,8 +22,6 @@ use crate::net::{link, lock};
 
 /// `BPF_FS_MAGIC` (linux/magic.h).
 const BPF_FS: i64 = 0xcafe_4a11;
-/// Is there when datagrams are steered at all interfaces.
-const EVERYWHERE: &str = "everywhere";
 /// Where an instance's maps and links are.
 pub fn directory(instance: u8) -> PathBuf {
     PathBuf::from(format!("/run/holm/{instance}/bpf"))
@@ -99,10 +97,21 @@ pub fn steer(instance: u8, interface: u32) -> Result<(), Error> {
     directory::steer(&directory(instance), interface)
 }
 
+/// The same for what comes by the interface of a private guest, if native ones run.
+pub fn steer_from(instance: u8, interface: u32) -> Result<(), Error> {
+    if !are_loaded(instance)? {
+        return Ok(());
+    }
+    directory::steer_from(&directory(instance), &Socket::route()?, interface)
+}
+
 /// The same at all interfaces by which packets come, whichever has the address: once, while the
 /// first native guest begins to run, as the kernel takes 26 ms or so for each. A start
-/// that is killed leaves the rest to the next one.
-pub fn steer_everywhere(instance: u8) -> Result<(), Error> {
+/// that is killed leaves the rest to the next one. `private` are the interfaces of private guests.
+pub fn steer_everywhere(
+    instance: u8,
+    private: impl FnOnce() -> Result<Vec<u32>, Error>,
+) -> Result<(), Error> {
     let at = directory(instance);
     let done = at.join(EVERYWHERE);
     let is_done = || done.try_exists().map_err(fail("look at", &done));
@@ -113,14 +122,21 @@ pub fn steer_everywhere(instance: u8) -> Result<(), Error> {
     if is_done()? || !are_loaded(instance)? {
         return Ok(());
     }
-    let interfaces = link::from_elsewhere(&Socket::route()?)?;
+    let socket = Socket::route()?;
+    private()?.into_iter().try_for_each(|it| directory::steer_from(&at, &socket, it))?;
+    let interfaces = link::from_elsewhere(&socket)?;
     interfaces.into_iter().try_for_each(|it| directory::steer(&at, it))?;
     fs::create_dir(&done).map_err(fail("make", &done))
 }
 
-/// Removes the programs and all that they know. The caller has the [`lock`].
-pub fn unload(instance: u8) -> Result<(), Error> {
+/// Removes the programs and all that they know. `private` are the interfaces of private guests. The
+/// caller has the [`lock`].
+pub fn unload(instance: u8, private: &[u32]) -> Result<(), Error> {
     let at = directory(instance);
+    if !private.is_empty() {
+        let socket = Socket::route()?;
+        private.iter().try_for_each(|it| directory::stop_steering_from(&socket, *it))?;
+    }
     match unmount(&at, UnmountFlags::DETACH) {
         // It is not mounted, or not there.
         Ok(()) | Err(Errno::INVAL | Errno::NOENT) => {}

@@ -1,15 +1,20 @@
 //! The bound of the connections that native guests open, where the host tracks connections, and
-//! what tells those of guests with `net.flows`.
+//! what tells those of guests with `net.flows`. Datagrams that `steer` has given to a socket, and
+//! their answers, are not tracked.
 //!
 //! Rules that ask connection tracking turn it on, which costs every packet: so the table is there
 //! only where something else has turned it on. It matches cgroups, so a start adds nothing to it.
 
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+use holm_bpf::Map;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
+use super::directory::fail;
+use super::programs;
 use crate::failed::read_if_there;
 use crate::net::error::Error;
 use crate::net::flows::{self, Rule};
@@ -17,8 +22,11 @@ use crate::net::lock;
 use crate::net::netlink::{Batch, Socket};
 use crate::net::nft::{self, GETSETELEM, NEWSETELEM, Place};
 use crate::net::request::Request;
-use crate::net::{CONNECTIONS_MAX, CgroupId, GUEST_LEVEL};
+use crate::net::{CONNECTIONS_MAX, CgroupId, GUEST_LEVEL, UNTRACKED};
 use crate::record::Network;
+
+/// The key in [`Map::Tracking`].
+const ONLY: [u8; 4] = [0; 4];
 
 /// The Holm root's cgroup is one above its guests'.
 const ROOT_LEVEL: u32 = GUEST_LEVEL - 1;
@@ -28,6 +36,8 @@ fn table(instance: u8) -> String {
 }
 
 fn script(table: &str) -> String {
+    // As long as the kernel remembers a connection of datagrams in both directions.
+    let asked = "size 65535; flags dynamic, timeout; timeout 2m;";
     format!(
         r"table inet {table}
 delete table inet {table}
@@ -49,6 +59,28 @@ table inet {table} {{
   chain refuse {{
     add @refused_openers {{ socket cgroupv2 level {GUEST_LEVEL} }}
     drop
+  }}
+  # Where connections are translated, the kernel takes the socket of a new one that was given it.
+  set asked_4 {{ type ipv4_addr . inet_service . ipv4_addr . inet_service; {asked} }}
+  set asked_6 {{ type ipv6_addr . inet_service . ipv6_addr . inet_service; {asked} }}
+  chain steered {{
+    type filter hook prerouting priority raw; policy accept;
+    meta priority {UNTRACKED} goto not_tracked
+  }}
+  chain not_tracked {{
+    update @asked_4 {{ ip saddr . udp sport . ip daddr . udp dport }}
+    update @asked_6 {{ ip6 saddr . udp sport . ip6 daddr . udp dport }}
+    notrack
+  }}
+  # As new connections they would be the guest's.
+  chain answers {{
+    type filter hook output priority raw; policy accept;
+    ip daddr . udp dport . ip saddr . udp sport @asked_4 goto answer
+    ip6 daddr . udp dport . ip6 saddr . udp sport @asked_6 goto answer
+  }}
+  chain answer {{
+    meta priority set {UNTRACKED}
+    notrack
   }}
 }}
 "
@@ -96,6 +128,9 @@ pub fn bound(instance: u8, pool: BorrowedFd<'_>) -> Result<bool, Error> {
     let table = table(instance);
     nft::load(&table, &script(&table))?;
     netfilter.commit(|batch| element(batch, NEWSETELEM, instance, root))?;
+    if let Some(tracking) = programs::map_if_there(instance, Map::Tracking)? {
+        tracking.update(&ONLY, &ONLY).map_err(fail_at("add to", instance))?;
+    }
     Ok(true)
 }
 
@@ -136,13 +171,25 @@ fn with_rule<T>(
     each(Rule { table: &table, key: &id, context: network.context })
 }
 
+fn fail_at(what: &'static str, instance: u8) -> impl FnOnce(io::Error) -> Error {
+    move |source| fail(what, &programs::directory(instance))(source)
+}
+
 /// Removes the bound; succeeds if there is none.
 pub fn unbound(instance: u8) -> Result<(), Error> {
     nft::delete_table(&table(instance))
 }
 
-/// The element comes last, so the table is complete if it is there.
+/// The element comes last, so the table is complete if it is there, and then what the programs are
+/// told: those of another version of Holm want another table.
 fn is_bounded(netfilter: &Socket, instance: u8, root: u64) -> Result<bool, Error> {
+    let is_known = match programs::map_if_there(instance, Map::Tracking)? {
+        Some(tracking) => tracking.get(&ONLY).map_err(fail_at("ask for", instance))?.is_some(),
+        None => true,
+    };
+    if !is_known {
+        return Ok(false);
+    }
     let mut batch = Batch::default();
     element(&mut batch, GETSETELEM, instance, root);
     nft::found(netfilter, &batch, |_| {})

@@ -8,7 +8,7 @@ use crate::net::error::Error;
 use crate::net::shaping::receive_at_most;
 use crate::net::veth::replace;
 use crate::net::{dns, link, netlink};
-use crate::record::Network;
+use crate::record::{Network, host_index};
 
 /// Makes the veth pair, with `eth0` in `netns`, and the routes, ruleset and published ports.
 ///
@@ -118,4 +118,10 @@ pub fn attached_contexts(instance: u8) -> Result<Vec<u32>, Error> {
     let prefix = host_prefix(instance);
     let links = link::all(&netlink::Socket::route()?)?;
     Ok(links.iter().filter_map(|link| link.name.strip_prefix(&prefix)?.parse().ok()).collect())
+}
+
+/// The indexes of these interfaces.
+pub fn interfaces(instance: u8) -> Result<Vec<u32>, Error> {
+    let contexts = attached_contexts(instance)?;
+    Ok(contexts.into_iter().map(|context| host_index(instance, context)).collect())
 }

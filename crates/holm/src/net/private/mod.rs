@@ -22,7 +22,9 @@ mod veth;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-pub use attach::{attached_contexts, destroy, detach, has_ruleset, reshape, restore_ruleset};
+pub use attach::{
+    attached_contexts, destroy, detach, has_ruleset, interfaces, reshape, restore_ruleset,
+};
 pub use complete::check_not_hosts;
 #[cfg(feature = "fuzzing")]
 pub use foreign_chains::dropping_chains;

@@ -32,15 +32,17 @@ pub fn reach(
     }
 }
 
-/// Accepts what private guests of an instance send to one more native guest.
+/// Accepts what private guests of an instance send to one more native guest. Returns whether the
+/// instance has a table, which tracks connections.
 pub fn add(
     instance: u8,
     id: CgroupId,
     others: impl FnOnce() -> Result<Vec<CgroupId>, Error>,
-) -> Result<(), Error> {
-    let Some(netfilter) = with_table(instance)? else { return Ok(()) };
+) -> Result<bool, Error> {
+    let Some(netfilter) = with_table(instance)? else { return Ok(false) };
     load(&netfilter, instance, others)?;
-    Ok(netfilter.commit(|batch| element(batch, NEWSETELEM, instance, id))?)
+    netfilter.commit(|batch| element(batch, NEWSETELEM, instance, id))?;
+    Ok(true)
 }
 
 /// Forgets a native guest; succeeds if it is not known. Its element expires at once: for one that

@@ -11,6 +11,8 @@ pub const TESTS: &[Test] = &[
     test!(a_socket_at_the_address_comes_before_any).bases(&["busybox"]),
     test!(a_message_of_many_datagrams).bases(&["busybox"]),
     test!(private_guests_reach_native_ones).bases(&["busybox"]),
+    test!(classifiers_of_others_stay).bases(&["busybox"]),
+    test!(datagrams_arrive_where_connections_are_translated).bases(&["busybox"]),
 ];
 
 /// A second way from the outside to the addresses of the host's first.
@@ -75,7 +77,13 @@ fn a_socket_at_the_address_comes_before_any(sandbox: &mut Sandbox) {
 }
 
 const TCP: [&str; 3] = ["192.0.2.10:80", "192.0.2.11:81", "[2001:db8::10]:81"];
-const UDP: [(&str, &str); 2] = [("udp", "192.0.2.10:53"), ("udp-connected", "192.0.2.10:54")];
+const UDP: [(&str, &str); 5] = [
+    ("udp", "192.0.2.10:53"),
+    ("udp-connected", "192.0.2.10:54"),
+    ("udp", "192.0.2.11:53"),
+    ("udp-connected", "192.0.2.11:54"),
+    ("udp", "[2001:db8::10]:54"),
+];
 
 /// Looks whether a private guest reaches the native one.
 fn reaches(host: &Host<'_>, name: &str) {
@@ -101,6 +109,40 @@ fn serves_again(host: &Host<'_>, client: &str) {
     host.sandbox.wait_for("the servers", || {
         host.ask(client, "tcp", TCP[0]).starts_with("one asked").then_some(())
     });
+}
+
+/// The interfaces with classifiers.
+fn classifiers(host: &Host<'_>) -> Vec<String> {
+    let all = host.topology.host.sh("tc qdisc show");
+    let mine = all.lines().filter(|line| line.starts_with("qdisc clsact"));
+    mine.filter_map(|line| Some(line.split(" dev ").nth(1)?.split(' ').next()?.to_owned()))
+        .collect()
+}
+
+/// What another program does at the interface of a private guest stays, and datagrams that come by
+/// it are not steered.
+fn classifiers_of_others_stay(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    let mount = format!("{}:/probe:ro", host.probe.display());
+    host.holm(&["launch", "private", "--base", "busybox", "-v", &mount, "--", "sleep", "100000"])
+        .ok();
+    host.serve("one", ONE);
+    let [interface] = &classifiers(&host)[..] else { panic!("{:?}", classifiers(&host)) };
+    host.holm(&["kill", "one"]).ok();
+    let filter = "u32 match u32 0 0 flowid 1:1";
+    let ingress = format!("dev {interface} ingress");
+    host.topology.host.sh(&format!("tc qdisc add dev {interface} clsact"));
+    host.topology.host.sh(&format!("tc filter add {ingress} pref 1 protocol all {filter}"));
+    let look = || host.topology.host.sh(&format!("tc filter show {ingress}"));
+    let before = look();
+    host.holm(&["start", "one"]).ok();
+    serves_again(&host, "private");
+    assert_eq!(look(), before);
+    assert!(host.ask("private", "udp", "192.0.2.10:53").starts_with("one asked by 10."));
+    assert!(!host.ask("private", "udp", "192.0.2.11:53").contains("asked"));
+    host.holm(&["kill", "one"]).ok();
+    assert_eq!(look(), before);
+    host.holm(&["rm", "--force", "one", "private"]).ok();
 }
 
 /// At the host's addresses, where they reach none of the host's services.
@@ -137,9 +179,11 @@ fn private_guests_reach_native_ones(sandbox: &mut Sandbox) {
     // A native guest is known while it runs.
     let known = || host.topology.host.sh(&format!("nft list set {table} native_guests"));
     let with = known();
+    assert_eq!(classifiers(&host).len(), 3);
     host.holm(&["kill", "one"]).ok();
     server.finish(sandbox.limit());
     assert!(known().len() < with.len(), "{with}");
+    assert_eq!(classifiers(&host), Vec::<String>::new());
     host.holm(&["start", "one"]).ok();
     assert_eq!(known().len(), with.len());
     serves_again(&host, "before");
@@ -152,6 +196,58 @@ fn private_guests_reach_native_ones(sandbox: &mut Sandbox) {
     serves_again(&host, "after");
     reaches(&host, "after");
     host.holm(&["rm", "--force", "one", "before", "after", "alone"]).ok();
+}
+
+/// Beside a private guest, where the kernel forgets the socket of a datagram that it tracks. At the
+/// first addresses, at others, and of servers for IPv4 alone and for both.
+fn datagrams_arrive_where_connections_are_translated(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    host.serve("one", "192.0.2.10,192.0.2.11,2001:db8::10,2001:db8::20");
+    host.launch("two", "192.0.2.20", &["sleep", "100000"]).ok();
+    host.holm(&["launch", "private", "--base", "busybox", "--", "sleep", "100000"]).ok();
+    let all = ["192.0.2.10:53", "192.0.2.11:53", "192.0.2.11:54", "[2001:db8::10]:54"];
+    for to in all.into_iter().chain(["[2001:db8::20]:54"]) {
+        for protocol in ["udp", "udp-connected"] {
+            for outside in [true, false] {
+                let answer = host.ask_from(outside, protocol, to);
+                assert!(answer.starts_with("one asked by"), "{outside} {protocol} {to}: {answer}");
+            }
+            for name in if to.starts_with('[') { &["one"][..] } else { &["one", "two"] } {
+                let answer = host.ask(name, protocol, to);
+                assert!(answer.starts_with("one asked by"), "{name} {protocol} {to}: {answer}");
+            }
+        }
+    }
+    answers_are_no_connections_of_the_guest(&host);
+    // When another program has removed the rules, they are made again.
+    let table = format!("inet holm-{}-native", sandbox.instance().expect("an instance"));
+    host.topology.host.sh(&format!("nft delete table {table}"));
+    host.holm(&["ls"]).ok();
+    assert!(host.ask_from(true, "udp", "192.0.2.11:53").starts_with("one asked by"));
+    host.holm(&["rm", "--force", "one", "two", "private"]).ok();
+}
+
+fn answers_are_no_connections_of_the_guest(host: &Host<'_>) {
+    let _servers = ["192.0.2.1:7011", "[2001:db8::1]:7011"]
+        .map(|address| host.topology.outside.serve_udp(address));
+    let serves = |to: &str| {
+        let answer = host.ask_from(true, "udp", to);
+        assert!(answer.starts_with("one asked by"), "{to}: {answer}");
+    };
+    host.holm(&["set", "one", "net.deny=out:udp"]).ok();
+    for to in ["192.0.2.11:53", "[2001:db8::10]:54"] {
+        serves(to);
+    }
+    for to in ["192.0.2.1:7011", "[2001:db8::1]:7011"] {
+        assert_eq!(host.ask("one", "udp", to), "PermissionDenied", "{to}");
+    }
+    // Nor are answers to the guest connections of others.
+    host.holm(&["set", "one", "net.deny=in:udp"]).ok();
+    for (to, from) in [("192.0.2.1:7011", "192.0.2.10"), ("[2001:db8::1]:7011", "2001:db8::10")] {
+        assert_eq!(host.ask("one", "udp-from-7010", to), from);
+    }
+    assert!(!host.ask_from(true, "udp", "192.0.2.11:53").contains("asked"));
+    host.holm(&["set", "one", "net.deny="]).ok();
 }
 
 /// sendmmsg(2): each of the datagrams of a call has its own destination, which is looked at.
