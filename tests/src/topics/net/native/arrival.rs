@@ -119,6 +119,10 @@ fn classifiers(host: &Host<'_>) -> Vec<String> {
         .collect()
 }
 
+fn look_at_filters(host: &Host<'_>, interface: &str) -> String {
+    host.topology.host.sh(&format!("tc filter show dev {interface} ingress"))
+}
+
 /// What another program does at the interface of a private guest stays, and datagrams that come by
 /// it are not steered.
 fn classifiers_of_others_stay(sandbox: &mut Sandbox) {
@@ -129,19 +133,23 @@ fn classifiers_of_others_stay(sandbox: &mut Sandbox) {
     host.serve("one", ONE);
     let [interface] = &classifiers(&host)[..] else { panic!("{:?}", classifiers(&host)) };
     host.holm(&["kill", "one"]).ok();
-    let filter = "u32 match u32 0 0 flowid 1:1";
-    let ingress = format!("dev {interface} ingress");
-    host.topology.host.sh(&format!("tc qdisc add dev {interface} clsact"));
-    host.topology.host.sh(&format!("tc filter add {ingress} pref 1 protocol all {filter}"));
-    let look = || host.topology.host.sh(&format!("tc filter show {ingress}"));
-    let before = look();
+    let tc = |command: &str| host.topology.host.sh(&format!("tc {command}"));
+    let add = |priority| {
+        let matches = "protocol all u32 match u32 0 0 flowid 1:1";
+        tc(&format!("filter add dev {interface} ingress pref {priority} {matches}"));
+        look_at_filters(&host, interface)
+    };
+    tc(&format!("qdisc add dev {interface} clsact"));
+    let before = add(5);
     host.holm(&["start", "one"]).ok();
     serves_again(&host, "private");
-    assert_eq!(look(), before);
+    assert_eq!(look_at_filters(&host, interface), before);
     assert!(host.ask("private", "udp", "192.0.2.10:53").starts_with("one asked by 10."));
     assert!(!host.ask("private", "udp", "192.0.2.11:53").contains("asked"));
+    // Where Holm's own would be.
+    let before = add(1);
     host.holm(&["kill", "one"]).ok();
-    assert_eq!(look(), before);
+    assert_eq!(look_at_filters(&host, interface), before);
     host.holm(&["rm", "--force", "one", "private"]).ok();
 }
 
