@@ -3,7 +3,7 @@
 use holm::cgroup::{Controller, Layout, field, parse_list};
 use holm::config::Proto;
 use holm::host::{overlapping, own_cgroup};
-use holm::net::{dropping_chains, sockets};
+use holm::net::{Hook, dropping_chains, sockets};
 
 /// `/proc/PID/mountinfo`, in which users of the host choose the paths.
 pub fn mountinfo(data: &[u8]) -> bool {
@@ -50,7 +50,7 @@ pub fn proc_net(data: &[u8]) -> bool {
 /// What `nft list ruleset` prints. Other programs choose the names of tables and chains.
 pub fn nft_chains(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
-    let found = dropping_chains(text);
+    let found = [Hook::Forward, Hook::Input].map(|hook| dropping_chains(text, hook)).concat();
     assert!(found.iter().all(|chain| text.contains(&chain.table) && text.contains(&chain.chain)));
     !found.is_empty()
 }

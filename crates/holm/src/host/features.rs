@@ -285,6 +285,12 @@ pub const FEATURES: &[Feature] = &[
         network::other_filters,
     ),
     Feature::extra(
+        "resolver-filters",
+        "guests that ask the host's own resolver find no names",
+        "let queries by guests' interfaces (h*, port 53) through, as said above",
+        network::resolver_filters,
+    ),
+    Feature::extra(
         "forwarding",
         "guests reach nothing beyond the host",
         "sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",

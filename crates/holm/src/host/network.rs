@@ -12,7 +12,7 @@ use rustix::net::{
 use super::finding::Answer;
 use super::ids::at_least;
 use super::machine::Machine;
-use crate::net;
+use crate::net::{self, Hook};
 use crate::process::{call_for_output, run_in_child};
 
 pub(super) fn forwarding(_: &Machine) -> Answer {
@@ -63,10 +63,23 @@ pub(super) fn unix_names(_: &Machine) -> Answer {
 
 /// Looks for forward chains of others (Docker, ufw) that drop what they do not know.
 pub(super) fn other_filters(_: &Machine) -> Answer {
-    match net::blockers().first() {
-        None => Answer::Yes("no other program's rules stop guests' packets".to_owned()),
+    not_dropped(Hook::Forward, "packets")
+}
+
+/// Looks for input chains of others that do, if guests ask the host's own resolver.
+pub(super) fn resolver_filters(_: &Machine) -> Answer {
+    match net::is_resolver_on_host() {
+        Ok(true) => not_dropped(Hook::Input, "queries"),
+        Ok(false) => Answer::Yes("guests ask name servers elsewhere".to_owned()),
+        Err(error) => Answer::No(error.to_string()),
+    }
+}
+
+fn not_dropped(hook: Hook, what: &str) -> Answer {
+    match net::blockers(hook).first() {
+        None => Answer::Yes(format!("no other program's rules stop guests' {what}")),
         Some(blocker) => Answer::Partly(format!(
-            "chain {} of table {} drops guests' packets: {}",
+            "chain {} of table {} drops guests' {what}: {}",
             blocker.chain,
             blocker.table,
             blocker.remedy()

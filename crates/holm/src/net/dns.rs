@@ -10,6 +10,8 @@ use std::path::Path;
 
 use super::addresses::GATEWAY_V4;
 use super::error::Error;
+use super::netlink::Socket;
+use super::route::is_local;
 use crate::failed::bytes_if_there;
 
 /// The name servers in a resolv.conf. Lines that are none are skipped, as the resolver does.
@@ -82,6 +84,18 @@ pub fn host_servers() -> Result<Vec<IpAddr>, Error> {
 pub fn resolver() -> Result<Resolver, Error> {
     let (servers, loopback) = current()?;
     Ok(Resolver { servers, loopback })
+}
+
+/// Whether guests without `net.dns` ask the host itself.
+pub fn is_on_host() -> Result<bool, Error> {
+    let (servers, loopback) = current()?;
+    let socket = Socket::route()?;
+    for server in servers {
+        if is_local(&socket, server)? {
+            return Ok(true);
+        }
+    }
+    Ok(loopback.is_some())
 }
 
 /// A resolv.conf with these servers.

@@ -44,13 +44,14 @@ pub use by_mode::{
     has_host_side, has_own_namespace, has_veth, is_attached, plan, readdressed, reshaped,
     responder, restore_ruleset, tell_flows, tells_flows, traffic, with_access,
 };
+pub use dns::is_on_host as is_resolver_on_host;
 pub use error::Error;
 pub use lan::{plan as plan_lan, traffic as lan_traffic};
 pub use loopback::loopback_up;
 pub use mode::Files;
 pub use names::file as hosts_file;
 pub use native::are_unix_names_apart;
-pub use private::{Blocker, attached_contexts, blockers, has_ruleset};
+pub use private::{Blocker, Hook, attached_contexts, blockers, has_ruleset};
 pub use request::Request;
 pub use shaping::{add as set_rate, is_set as has_rate};
 pub use sysctl::set_ping_group_range;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use holm::config::{Net, Proto};
-use holm::net;
+use holm::net::{self, Hook};
 
-use super::topology::Topology;
+use super::topology::{PATIENCE, SILENCE, Topology};
 use super::{TCP_80, published};
 use crate::options::Lane;
 use crate::process::Daemon;
@@ -128,12 +128,12 @@ fn foreign_rules_stay_and_blocking_ones_are_found(_: &mut Sandbox) {
     let guest = topology.guest(1, 1, &Net::default());
     let _server = topology.outside.serve_tcp("[::]:7000");
     assert!(guest.netns.is_cut_off_from("192.0.2.1:7000"));
-    let blockers = topology.host.with(net::blockers);
+    let blockers = topology.host.with(|| net::blockers(Hook::Forward));
     assert_eq!(blockers.len(), 1);
     assert_eq!((blockers[0].table.as_str(), blockers[0].chain.as_str()), ("ip filter", "FORWARD"));
     assert_eq!(topology.host.sh("nft list table ip filter"), foreign);
     topology.host.sh("nft insert rule ip filter FORWARD iifname 'h*' accept; nft insert rule ip filter FORWARD oifname 'h*' accept");
-    assert_eq!(topology.host.with(net::blockers), []);
+    assert_eq!(topology.host.with(|| net::blockers(Hook::Forward)), []);
     assert!(guest.netns.reaches("192.0.2.1:7000").is_some());
 }
 
@@ -149,12 +149,12 @@ fn a_firewall_that_rejects_by_a_rule_is_found(_: &mut Sandbox) {
     let guest = topology.guest(1, 1, &Net::default());
     let _server = topology.outside.serve_tcp("[::]:7000");
     assert!(guest.netns.is_cut_off_from("192.0.2.1:7000"));
-    let blockers = topology.host.with(net::blockers);
+    let blockers = topology.host.with(|| net::blockers(Hook::Forward));
     assert_eq!(blockers.len(), 1, "{blockers:?}");
     assert!(blockers[0].remedy().contains("--zone=trusted --add-interface=h+"));
     // What firewalld makes of that.
     topology.host.sh("nft insert rule inet firewalld filter_FORWARD iifname 'h*' accept");
-    assert_eq!(topology.host.with(net::blockers), []);
+    assert_eq!(topology.host.with(|| net::blockers(Hook::Forward)), []);
     assert!(guest.netns.reaches("192.0.2.1:7000").is_some());
 }
 
@@ -175,6 +175,18 @@ fn ufw_lets_guests_through_when_it_is_told(sandbox: &mut Sandbox) {
     ufw("ufw --force enable");
     // Of both families, with one command.
     guests_pass_when_it_is_told(&topology, (2, true), |remedy| drop(ufw(remedy)));
+    let _resolvers = ["192.0.2.2:53", "[2001:db8::2]:53"].map(|at| topology.host.serve_udp(at));
+    let guest = topology.guest(1, 2, &Net { host_access: true, ..Net::default() });
+    let ask = |at, patience| guest.netns.ask_udp(at, patience);
+    assert_eq!(ask("192.0.2.2:53", SILENCE), None);
+    let blockers = topology.host.with(|| net::blockers(Hook::Input));
+    assert_eq!(blockers.len(), 2, "{blockers:?}");
+    assert!(blockers.iter().all(|other| other.remedy() == blockers[0].remedy()));
+    ufw(&blockers[0].remedy());
+    assert_eq!(topology.host.with(|| net::blockers(Hook::Input)), []);
+    for at in ["192.0.2.2:53", "[2001:db8::2]:53"] {
+        assert!(ask(at, PATIENCE).is_some(), "{at}");
+    }
 }
 
 /// A directory with programs of Debian packages: installed, they would begin to filter at once.
@@ -254,11 +266,11 @@ fn guests_pass_when_it_is_told(
     let _servers = [topology.outside.serve_tcp("[::]:7000"), guest.netns.serve_tcp("[::]:80")];
     assert!(guest.netns.is_cut_off_from("192.0.2.1:7000"));
     assert_eq!(topology.outside.is_cut_off_from("192.0.2.2:8080"), published_too);
-    let blockers = topology.host.with(net::blockers);
+    let blockers = topology.host.with(|| net::blockers(Hook::Forward));
     assert_eq!(blockers.len(), chains, "{blockers:?}");
     assert!(blockers.iter().all(|other| other.remedy() == blockers[0].remedy()));
     tell(&blockers[0].remedy());
-    assert_eq!(topology.host.with(net::blockers), []);
+    assert_eq!(topology.host.with(|| net::blockers(Hook::Forward)), []);
     for to in ["192.0.2.1:7000", "[2001:db8::1]:7000"] {
         assert!(guest.netns.reaches(to).is_some(), "{to}");
     }

@@ -9,7 +9,8 @@ const ADDRESSES: u32 = GUESTS * 18;
 /// Of 256 guests with as many as one can have.
 const LISTENERS: u32 = 1 << 18;
 const QUESTIONS: u32 = 1 << 14;
-const UNSERVED: u32 = 1 << 12;
+/// As many are remembered of what is seldom.
+const LAST: u32 = 1 << 12;
 /// The program that is attached to interfaces, one by one.
 pub const STEER: &str = "steer";
 
@@ -23,8 +24,8 @@ pub fn map_kind(map: Map) -> MapKind {
         Map::Listeners => MapKind::SockHash(LISTENERS),
         Map::Counted | Map::Made | Map::Any | Map::Names => MapKind::SkStorage(false),
         Map::Sharing | Map::Elsewhere => MapKind::SkStorage(true),
-        Map::Asked | Map::Told => MapKind::LruHash(QUESTIONS),
-        Map::Unserved | Map::Hosts => MapKind::LruHash(UNSERVED),
+        Map::Asked => MapKind::LruHash(QUESTIONS),
+        Map::Told | Map::Unserved | Map::Hosts => MapKind::LruHash(LAST),
         // Those of programs at single interfaces are made with them.
         Map::Tracking | Map::Port | Map::Departures => MapKind::Hash(1),
     }

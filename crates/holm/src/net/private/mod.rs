@@ -28,7 +28,7 @@ pub use attach::{
 pub use complete::check_not_hosts;
 #[cfg(feature = "fuzzing")]
 pub use foreign_chains::dropping_chains;
-pub use foreign_chains::{Blocker, blockers};
+pub use foreign_chains::{Blocker, Hook, blockers};
 pub use traffic::traffic;
 
 use super::dns;
