@@ -155,6 +155,12 @@ struct {
 	int unused;
 } unserved SEC(".maps");
 
+/* Whether this CPU looks for the socket of a datagram, by 0: what was nobody's may be somebody's
+ * now. */
+struct {
+	int unused;
+} looking SEC(".maps");
+
 /* Sockets of the host, bound to no address, that have sent a datagram to a guest: to an address of
  * its own the host sends from that very address, and is answered there. */
 struct {

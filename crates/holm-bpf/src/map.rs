@@ -46,6 +46,8 @@ pub enum Map {
     Told,
     /// Addresses and ports that were asked by UDP, and are no socket's.
     Unserved,
+    /// Whether a CPU looks for the socket of a datagram, by 0.
+    Looking,
     /// Addresses and ports at which the host has sent a datagram to a guest.
     Hosts,
     /// What a guest may send to a port of a bridge: [`Port`](crate::Port), by 0. Each port has its
@@ -58,7 +60,7 @@ pub enum Map {
 
 impl Map {
     /// All of native guests.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Guests,
         Self::Owners,
         Self::Listeners,
@@ -76,6 +78,7 @@ impl Map {
         Self::Tracking,
         Self::Told,
         Self::Unserved,
+        Self::Looking,
         Self::Hosts,
     ];
 
@@ -99,6 +102,7 @@ impl Map {
             Self::Tracking => "tracking",
             Self::Told => "told",
             Self::Unserved => "unserved",
+            Self::Looking => "looking",
             Self::Hosts => "hosts",
             Self::Port => "port",
             Self::Departures => "departures",
@@ -119,6 +123,7 @@ impl Map {
             | Self::Sharing
             | Self::Names
             | Self::Tracking
+            | Self::Looking
             | Self::Elsewhere => (4, 4),
             Self::Traffic => (4, TRAFFIC),
             Self::Caps | Self::Departures => (4, 16),

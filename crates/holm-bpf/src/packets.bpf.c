@@ -221,6 +221,23 @@ static __always_inline bool assign(struct bpf_sk_lookup *ctx, struct listener *k
 	return false;
 }
 
+static __always_inline bool is_looking(void)
+{
+	__u32 only = 0;
+	__u32 *looking_now = bpf_map_lookup_elem(&looking, &only);
+	return looking_now && *looking_now;
+}
+
+static __always_inline void set_looking(__u32 value)
+{
+	__u32 only = 0;
+	__u32 *looking_now = bpf_map_lookup_elem(&looking, &only);
+	if (looking_now)
+		*looking_now = value;
+	else
+		bpf_map_update_elem(&looking, &only, &value, BPF_NOEXIST);
+}
+
 /* Connections to an address of a guest reach its sockets, never those that others bound to "any".
  * Datagrams do so by `steer`, which has no way to refuse one. */
 SEC("program/sk_lookup")
@@ -233,8 +250,10 @@ int sk_lookup(struct bpf_sk_lookup *ctx)
 	struct address remote6 = FIELD6(ctx->remote_ip6);
 	struct listener key = { .port = ctx->local_port };
 	key.address = ctx->family == AF_INET ? mapped(local4) : local6;
-	if (ctx->protocol != IPPROTO_TCP)
-		return bpf_map_lookup_elem(&unserved, &key) ? SK_DROP : SK_PASS;
+	if (ctx->protocol != IPPROTO_TCP) {
+		bool refused = bpf_map_lookup_elem(&unserved, &key) && !is_looking();
+		return refused ? SK_DROP : SK_PASS;
+	}
 	struct guest *guest = by_address(key.address);
 	/* At an address that guests share the kernel finds whose socket has the port, or the host's. */
 	if (!guest || (guest->shares && !owns_alone(guest, &key.address)))
@@ -277,18 +296,36 @@ static __always_inline void leave_untracked(struct __sk_buff *packet, struct dat
 	packet->tc_index = AGAIN;
 }
 
-/* Makes an IPv4 datagram on lo one to another address, which leaves it tracked. The kernel takes none
- * of the host's once more. */
+/* Makes an IPv4 datagram on lo one to the address that its socket got, which leaves it tracked. The
+ * kernel takes none of the host's once more. */
 static __always_inline bool readdress(struct __sk_buff *packet, const struct datagram *datagram,
 				      __be32 to)
 {
 	__be32 from = datagram->to.word[3];
 	__u32 ip = sizeof(struct ethhdr), udp = ip + datagram->header;
-	return !bpf_l4_csum_replace(packet, udp + offsetof(struct udphdr, check), from, to,
-				    BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0 | sizeof(to)) &&
-	       !bpf_l3_csum_replace(packet, ip + offsetof(struct iphdr, check), from, to,
-				    sizeof(to)) &&
-	       !bpf_skb_store_bytes(packet, ip + offsetof(struct iphdr, daddr), &to, sizeof(to), 0);
+	struct listener served = { .address = mapped(to) };
+	served.port = bpf_ntohs(datagram->question.to);
+	if (bpf_l4_csum_replace(packet, udp + offsetof(struct udphdr, check), from, to,
+				BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0 | sizeof(to)) ||
+	    bpf_l3_csum_replace(packet, ip + offsetof(struct iphdr, check), from, to, sizeof(to)) ||
+	    bpf_skb_store_bytes(packet, ip + offsetof(struct iphdr, daddr), &to, sizeof(to), 0))
+		return false;
+	if (bpf_map_lookup_elem(&unserved, &served))
+		bpf_map_delete_elem(&unserved, &served);
+	return true;
+}
+
+/* Gives a datagram to a socket, which has this name. */
+static __always_inline bool give_to(struct __sk_buff *packet, struct bpf_sock *socket,
+				    const struct bpf_sock_tuple *name, __u32 size,
+				    struct datagram *datagram)
+{
+	if (!is_tracking())
+		return !bpf_sk_assign(packet, socket, 0);
+	if (packet->ifindex == LO && size == sizeof(name->ipv4))
+		return readdress(packet, datagram, name->ipv4.daddr);
+	leave_untracked(packet, datagram);
+	return datagram->again || !bpf_sk_assign(packet, socket, 0);
 }
 
 /* Gives it to the socket with this name if the guest bound that to "any". */
@@ -301,19 +338,11 @@ static __always_inline bool give(struct __sk_buff *packet, const struct guest *g
 	if (!socket)
 		return false;
 	__u32 *network = bpf_sk_storage_get(&any, socket, NULL, 0);
-	bool given = network && (!*network || *network == guest->loopback);
-	if (given) {
-		bpf_map_update_elem(&asked, &datagram->question, &datagram->to, BPF_ANY);
-		bool tracks = is_tracking();
-		if (tracks && packet->ifindex == LO && size == sizeof(name->ipv4)) {
-			given = readdress(packet, datagram, name->ipv4.daddr);
-		} else {
-			if (tracks)
-				leave_untracked(packet, datagram);
-			given = datagram->again || !bpf_sk_assign(packet, socket, 0);
-		}
-	}
+	bool given = network && (!*network || *network == guest->loopback) &&
+		     give_to(packet, socket, name, size, datagram);
 	bpf_sk_release(socket);
+	if (given)
+		bpf_map_update_elem(&asked, &datagram->question, &datagram->to, BPF_ANY);
 	return given;
 }
 
@@ -436,9 +465,12 @@ int steer(struct __sk_buff *packet)
 	datagram.question.to = udp.dest;
 	struct listener key = { .address = datagram.to, .port = bpf_ntohs(udp.dest) };
 	__u32 yes = 1;
+	set_looking(1);
 	if (by_address(datagram.question.client))
 		remember_host(packet, &datagram);
-	if (!is_served(packet, guest, &datagram, &key))
+	bool served = is_served(packet, guest, &datagram, &key);
+	set_looking(0);
+	if (!served)
 		bpf_map_update_elem(&unserved, &key, &yes, BPF_ANY);
 	else if (bpf_map_lookup_elem(&unserved, &key))
 		bpf_map_delete_elem(&unserved, &key);

@@ -19,6 +19,7 @@ pub fn map_kind(map: Map) -> MapKind {
     match map {
         Map::Guests | Map::Listening | Map::Caps => MapKind::Hash(GUESTS),
         Map::Traffic => MapKind::PerCpuHash(GUESTS),
+        Map::Looking => MapKind::PerCpuHash(1),
         Map::Sockets => MapKind::Hash(GUESTS + 1),
         Map::Owners => MapKind::Hash(ADDRESSES),
         Map::Listeners => MapKind::SockHash(LISTENERS),

@@ -23,6 +23,7 @@
 //!   tracking                map: whether the host tracks connections
 //!   told                    map: when a guest has told a client something by itself
 //!   unserved                map: addresses and ports that were asked by UDP, and are nobody's
+//!   looking                 map: whether a CPU looks for a socket, whatever is noted there
 //!   hosts                   map: those at which the host has sent a datagram to a guest
 //!   bind4 bind6 ...         links, one for each program; unix_... only where `unix` says
 //!   steer steer-INDEX       the program that is attached to interfaces; a link for each of these

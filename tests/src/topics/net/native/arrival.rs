@@ -9,6 +9,7 @@ use crate::topics::net::topology::{PATIENCE, SILENCE};
 pub const TESTS: &[Test] = &[
     test!(any_interface_leads_to_the_guest).bases(&["busybox"]),
     test!(a_socket_at_the_address_comes_before_any).bases(&["busybox"]),
+    test!(a_server_that_starts_later_is_reached).bases(&["busybox"]),
     test!(a_message_of_many_datagrams).bases(&["busybox"]),
     test!(private_guests_reach_native_ones).bases(&["busybox"]),
     test!(classifiers_of_others_stay).bases(&["busybox"]),
@@ -76,6 +77,32 @@ fn a_socket_at_the_address_comes_before_any(sandbox: &mut Sandbox) {
     }
 }
 
+/// What was nobody's when it was asked is the guest's as soon as it has a socket there.
+fn a_server_that_starts_later_is_reached(sandbox: &mut Sandbox) {
+    let host = Host::new(sandbox);
+    host.launch("one", ONE, &["sleep", "100000"]).ok();
+    let mut servers = Vec::new();
+    for (at, asked) in [
+        ("0.0.0.0:55", &["192.0.2.10:55", "192.0.2.11:55"][..]),
+        ("192.0.2.11:56", &["192.0.2.11:56"]),
+        ("[::]:57", &["[2001:db8::10]:57", "192.0.2.10:57"]),
+        ("[2001:db8::10]:58", &["[2001:db8::10]:58"]),
+    ] {
+        for to in asked {
+            assert!(host.topology.outside.with(|| refused(to)), "{to} refuses nothing");
+        }
+        servers.push(serve_exactly(&host, at));
+        for to in asked {
+            let ask = || host.ask_from(true, "udp", to).starts_with("exact asked");
+            sandbox.wait_for("the server", || ask().then_some(()));
+        }
+    }
+    host.holm(&["rm", "--force", "one"]).ok();
+    for server in servers {
+        server.finish(sandbox.limit());
+    }
+}
+
 const TCP: [&str; 3] = ["192.0.2.10:80", "192.0.2.11:81", "[2001:db8::10]:81"];
 const UDP: [(&str, &str); 5] = [
     ("udp", "192.0.2.10:53"),
@@ -112,14 +139,14 @@ fn serves_again(host: &Host<'_>, client: &str) {
 }
 
 /// The interfaces with classifiers.
-fn classifiers(host: &Host<'_>) -> Vec<String> {
+pub(super) fn classifiers(host: &Host<'_>) -> Vec<String> {
     let all = host.topology.host.sh("tc qdisc show");
     let mine = all.lines().filter(|line| line.starts_with("qdisc clsact"));
     mine.filter_map(|line| Some(line.split(" dev ").nth(1)?.split(' ').next()?.to_owned()))
         .collect()
 }
 
-fn look_at_filters(host: &Host<'_>, interface: &str) -> String {
+pub(super) fn look_at_filters(host: &Host<'_>, interface: &str) -> String {
     host.topology.host.sh(&format!("tc filter show dev {interface} ingress"))
 }
 
@@ -179,6 +206,7 @@ fn private_guests_reach_native_ones(sandbox: &mut Sandbox) {
     for to in TCP {
         assert_eq!(host.ask("alone", "tcp", to), "ConnectionRefused", "{to}");
     }
+    assert!(!host.ask("alone", "udp", "192.0.2.11:53").contains("asked"));
     // When another program has removed the rules, they are made again whole.
     let table = format!("inet holm-{}", sandbox.instance().expect("an instance"));
     host.topology.host.sh(&format!("nft delete table {table}"));
@@ -226,6 +254,11 @@ fn datagrams_arrive_where_connections_are_translated(sandbox: &mut Sandbox) {
             }
         }
     }
+    // A server of later, where its first address was nobody's before.
+    assert_ne!(host.ask_from(false, "udp-connected", "192.0.2.10:55"), "exact asked");
+    let server = serve_exactly(&host, "0.0.0.0:55");
+    let ask = || host.ask_from(false, "udp", "192.0.2.11:55").starts_with("exact asked");
+    sandbox.wait_for("the other server", || ask().then_some(()));
     answers_are_no_connections_of_the_guest(&host);
     // When another program has removed the rules, they are made again.
     let table = format!("inet holm-{}-native", sandbox.instance().expect("an instance"));
@@ -233,6 +266,7 @@ fn datagrams_arrive_where_connections_are_translated(sandbox: &mut Sandbox) {
     host.holm(&["ls"]).ok();
     assert!(host.ask_from(true, "udp", "192.0.2.11:53").starts_with("one asked by"));
     host.holm(&["rm", "--force", "one", "two", "private"]).ok();
+    server.finish(sandbox.limit());
 }
 
 fn answers_are_no_connections_of_the_guest(host: &Host<'_>) {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use holm_sys::bpf;
 
+use super::arrival::{classifiers, look_at_filters};
 use super::{Host, ONE, TWO, programs};
 use crate::process::Stopped;
 use crate::sandbox::Sandbox;
@@ -170,7 +171,10 @@ fn loaded(programs: &Path) -> Vec<String> {
 fn programs_of_another_build_are_replaced(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
     host.topology.host.sh("ip link add gone0 type bridge");
+    host.holm(&["launch", "private", "--base", "busybox", "--", "sleep", "100000"]).ok();
     host.serve("one", ONE);
+    let [interface] = &classifiers(&host)[..] else { panic!("{:?}", classifiers(&host)) };
+    let classifier = look_at_filters(&host, interface);
     let mut connection = host.topology.outside.with(|| {
         let to = "192.0.2.11:7".parse().unwrap();
         std::net::TcpStream::connect_timeout(&to, PATIENCE).expect("its echo server")
@@ -194,6 +198,8 @@ fn programs_of_another_build_are_replaced(sandbox: &mut Sandbox) {
     let after = loaded(&programs);
     assert_eq!(after.len(), before.len() - 1);
     assert!(after.iter().all(|program| !before.contains(program)), "{before:?} {after:?}");
+    let replaced = look_at_filters(&host, interface);
+    assert!(replaced != classifier && replaced.lines().count() == 2, "{classifier}{replaced}");
     // What was connected is, and what listened does.
     connection.write_all(b"?").unwrap();
     connection.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -210,5 +216,5 @@ fn programs_of_another_build_are_replaced(sandbox: &mut Sandbox) {
     bpf::pin(other.as_fd(), &map).unwrap();
     host.holm(&["start", "two"]).refused(&["another version of Holm", "asked", "stop the native"]);
     assert_eq!(loaded(&programs), after);
-    sandbox.holm(&["rm", "--force", "one", "two"]).ok();
+    sandbox.holm(&["rm", "--force", "one", "two", "private"]).ok();
 }
