@@ -102,28 +102,27 @@ fn set(batch: &mut Batch, flags: u16, filter: &[u8], name: &str, program: Borrow
         });
 }
 
-/// Has a loaded program decide, in place of an older one of that name if there is one. Returns
-/// whether it does: not where another has a classifier, nor if the interface is gone.
+/// Has a loaded program decide, in place of an older one of that name if there is one. Does nothing
+/// where another has a classifier.
 pub fn replace(
     socket: &Socket,
     interface: u32,
     packets: Packets,
     name: &str,
     program: BorrowedFd<'_>,
-) -> io::Result<bool> {
+) -> io::Result<()> {
     let errno = |refused: Refused| refused.errno;
     if id(socket, interface, packets, name).map_err(errno)?.is_some() {
         let mut filter = filter(interface, packets);
         filter[HANDLE_AT..][..4].copy_from_slice(&ONLY.to_ne_bytes());
         let mut batch = Batch::default();
         set(&mut batch, CREATE | REPLACE, &filter, name, program);
-        socket.execute(&mut batch).map_err(errno)?;
-        return Ok(true);
+        return Ok(socket.execute(&mut batch).map_err(errno)?);
     }
     if !is_free(socket, interface).map_err(errno)? {
-        return Ok(false);
+        return Ok(());
     }
-    attach_loaded(socket, interface, packets, name, program).map(|()| true)
+    attach_loaded(socket, interface, packets, name, program)
 }
 
 /// The map of such a program; `None` if it is not attached this way.

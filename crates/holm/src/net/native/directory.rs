@@ -200,7 +200,7 @@ pub fn steer_from(directory: &Path, socket: &Socket, interface: u32) -> Result<(
     };
     match classifier::replace(socket, interface, Packets::Received, STEER, program.as_fd()) {
         Err(error) if is(&error, Errno::NODEV) || is(&error, Errno::EXIST) => Ok(()),
-        attached => attached.map(drop).map_err(fail("attach to an interface", &pinned)),
+        attached => attached.map_err(fail("attach to an interface", &pinned)),
     }
 }
 
