@@ -26,7 +26,7 @@ use std::sync::Arc;
 use test::Test;
 
 fn main() -> ExitCode {
-    let (options, harness) = match Options::from_args(std::env::args().collect()) {
+    let (options, mut harness) = match Options::from_args(std::env::args().collect()) {
         Ok(parsed) => parsed,
         Err(problem) => {
             eprintln!("holm-tests: {problem}\n{}", options::USAGE);
@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         return prepare(&options);
     }
     test::remember_where_panics_are();
+    harness.test_threads.get_or_insert_with(tests_at_once);
     let options = Arc::new(options);
     let listing = harness.list;
     let before = host::Snapshot::take();
@@ -55,6 +56,12 @@ fn main() -> ExitCode {
     }
     let failed = conclusions.iter().find(|conclusion| conclusion.has_failed());
     failed.map_or(ExitCode::SUCCESS, Conclusion::exit_code)
+}
+
+/// How many tests run at once unless `--test-threads` says: they wait half of the time, so twice as
+/// many as CPUs; bounded, as their Holm roots take identities that the machine has few of.
+fn tests_at_once() -> usize {
+    std::thread::available_parallelism().map_or(1, |cpus| (2 * cpus.get()).min(12))
 }
 
 /// The last test: the host is as it was before all of them.
