@@ -20,6 +20,7 @@ mod mounts;
 mod native;
 mod netlink;
 mod offsets;
+mod passing;
 mod project;
 mod report;
 mod sendmmsg;
@@ -66,7 +67,12 @@ usage: holm-probe WHAT [ARG...]
   ask PROTOCOL ADDRESS:PORT
                       what such a server answers: tcp, udp, or udp from a connected socket (udp-connected) or
                       one that was never bound (udp-unbound)
+  take PATH NAME      take sockets that other processes send to the Unix socket PATH, and serve at each
+  hand-over PATH PROTOCOL:ADDRESS:PORT...
+                      send it sockets that are bound there, and keep none
+  inherited NAME      serve at the socket that is standard input
   burst ADDRESS:PORT COUNT  send so many datagrams of 1000 bytes at once
+  close-first ADDRESS:PORT COUNT  open so many TCP connections, and close each before the server does
   flood ADDRESS:PORT  send by TCP as much as it takes, for two minutes
   confined OWN OUTSIDE OTHER...
                       with the address OWN nothing can be done with OTHER, nor sent to OUTSIDE as OTHER
@@ -113,8 +119,12 @@ fn main() -> ExitCode {
         ["serve", name] => native::serve(&mut report, name),
         ["serve-at", name, all @ ..] => native::serve_at(name, all),
         ["ask", protocol, to] => native::ask(protocol, to),
+        ["take", path, name] => passing::take(path, name),
+        ["hand-over", path, all @ ..] => passing::hand_over(path, all),
+        ["inherited", name] => passing::serve_inherited(name),
         ["unix-serve", name] => unix::serve(name),
         ["unix-ask", names @ ..] => unix::ask(names),
+        ["close-first", to, count] => native::close_first(to, number(count)),
         ["burst", to, count] => native::burst(to, number(count)),
         ["flood", to] => native::flood(to),
         ["flood-addresses", network] => native::flood_addresses(network),

@@ -50,7 +50,9 @@ pub fn serve(report: &mut Report, name: &str) {
         is(report, &format!("the name of {at}"), socket.local_addr(), at);
         answer_udp(socket, name.to_owned());
     }
-    report.works("listen at 0.0.0.0:7", TcpListener::bind("0.0.0.0:7").map(echo));
+    for at in ["0.0.0.0:7", "[::]:8"] {
+        report.works(&format!("listen at {at}"), TcpListener::bind(at).map(echo));
+    }
     report.works("listen without an address", announce_unbound(name.to_owned()));
     println!("serving");
     let _ = io::stdin().read_to_end(&mut Vec::new());
@@ -102,7 +104,7 @@ fn is(report: &mut Report, what: &str, found: io::Result<SocketAddr>, expected: 
     }
 }
 
-fn answer_tcp(listener: TcpListener, name: String) {
+pub fn answer_tcp(listener: TcpListener, name: String) {
     thread::spawn(move || {
         while let Ok((mut stream, client)) = listener.accept() {
             let here = stream.local_addr().map_or_else(|e| e.to_string(), shown);
@@ -120,12 +122,14 @@ fn echo(listener: TcpListener) {
     });
 }
 
-fn answer_udp(socket: UdpSocket, name: String) {
+pub fn answer_udp(socket: UdpSocket, name: String) {
     thread::spawn(move || {
         let mut buffer = [0; 64];
         while let Ok((_, client)) = socket.recv_from(&mut buffer) {
             let text = format!("{name} asked by {}", shown(client));
-            let _ = socket.send_to(text.as_bytes(), client);
+            if let Err(error) = socket.send_to(text.as_bytes(), client) {
+                println!("no answer to {}: {:?}", shown(client), error.kind());
+            }
         }
     });
 }
@@ -252,6 +256,11 @@ pub fn confined(report: &mut Report, own: &str, outside: &str, others: &[&str]) 
         Ok(bind(&socket, &SocketAddr::from(([198, 51, 100, 1], 0)))?)
     });
     not_available(report, "an address that nobody has (IP_FREEBIND)", elsewhere);
+    let elsewhere = stream(AddressFamily::INET6).and_then(|socket| {
+        sockopt::set_ipv6_freebind(&socket, true)?;
+        Ok(bind(&socket, &SocketAddr::from((Ipv6Addr::new(0x2001, 0xdb8, 99, 0, 0, 0, 0, 1), 0)))?)
+    });
+    not_available(report, "an address that nobody has (IPV6_FREEBIND)", elsewhere);
 }
 
 /// Whether a socket without an address hears what is sent to another address of the host. What is
@@ -301,6 +310,19 @@ fn send_as(own: &str, other: &str, outside: &str, ping: bool) -> io::Result<()> 
         holm_sys::socket::send_from(&socket, &request, own).expect("a ping");
     }
     holm_sys::socket::send_from(&socket, &request, other)
+}
+
+/// Opens so many connections, one after the other, and closes each before the server does: the port
+/// stays taken for a minute. Says how many, and why there was not another one.
+pub fn close_first(to: &str, count: u64) {
+    let to: SocketAddr = to.parse().expect("an address");
+    for done in 0..count {
+        if let Err(error) = TcpStream::connect_timeout(&to, PATIENCE) {
+            println!("{done} {:?}", error.kind());
+            return;
+        }
+    }
+    println!("{count}");
 }
 
 /// Opens so many connections: a datagram to each of as many ports.

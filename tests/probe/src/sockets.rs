@@ -3,11 +3,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::OwnedFd;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use rustix::net::{connect_unspec, sockopt};
+use rustix::net::connect_unspec;
+use rustix::net::netdevice::name_to_index;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
@@ -28,9 +28,9 @@ pub fn check(report: &mut Report, own: &str, second: &str, other: &str) {
     report.works("several sockets on one port", share_a_port(own));
     report.works("of those that listen, any serves", closed_in_turn(own, second));
     report.works("a UDP socket that was not bound gets answers", unbound_is_answered(own));
+    report.works("what groups and all hear is not the guest's", groups(own));
     if own.is_ipv4() {
         report.works("sockets that listen are bounded", listeners_are_bounded(own));
-        report.works("what groups and all hear is not the guest's", groups(own));
     }
 }
 
@@ -39,11 +39,7 @@ fn domain(address: IpAddr) -> Domain {
 }
 
 fn any(address: IpAddr) -> IpAddr {
-    if address.is_ipv4() {
-        Ipv4Addr::UNSPECIFIED.into()
-    } else {
-        std::net::Ipv6Addr::UNSPECIFIED.into()
-    }
+    if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
 }
 
 fn at(address: IpAddr, port: u16) -> SockAddr {
@@ -60,11 +56,18 @@ fn privileged(report: &mut Report, own: IpAddr) {
         return report.check(false, "a UDP socket", own);
     };
     report.refused("SO_MARK", socket.set_mark(7));
+    report.works("SO_PRIORITY", socket.set_priority(6));
+    // With these it would send at another guest's rate, or past connection tracking.
+    for priority in [0x486d_0003, 0x486f_0001] {
+        report.refused(&format!("SO_PRIORITY {priority:#x}"), socket.set_priority(priority));
+    }
     report.works("SO_BINDTODEVICE", socket.bind_device(Some(b"up0")));
     report.works("bound to an interface, its own address", socket.bind(&at(any(own), 0)));
-    if own.is_ipv4() {
-        report.refused("IP_TRANSPARENT", socket.set_ip_transparent_v4(true));
-    }
+    let transparent = match own {
+        IpAddr::V4(_) => socket.set_ip_transparent_v4(true),
+        IpAddr::V6(_) => socket.set_ip_transparent_v6(true),
+    };
+    report.refused("IP_TRANSPARENT", transparent);
 }
 
 /// Other protocols than those whose addresses are the guest's own, among them SCTP and MPTCP.
@@ -152,30 +155,46 @@ fn unbound_is_answered(own: IpAddr) -> io::Result<()> {
     if right { Ok(()) } else { Err(io::Error::other(format!("{client} answered by {from}"))) }
 }
 
+/// Groups that nobody else uses, and the port where a program of the host hears them.
+const GROUPS: (Ipv4Addr, Ipv6Addr) =
+    (Ipv4Addr::new(239, 1, 2, 3), Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0, 0x123));
+const HOSTS_PORT: u16 = 7009;
+
 /// A socket can be bound to no group, and one that joins a group hears nothing of it: it would hear
 /// the other guests and the host.
 fn groups(own: IpAddr) -> io::Result<()> {
-    const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
-    let socket = udp(own)?;
-    if socket.bind(&at(GROUP.into(), 0)).is_ok() {
+    let (joined, sender, bound) = (udp(own)?, udp(own)?, udp(own)?);
+    let interface = name_to_index(&joined, "up0")?;
+    let mut all: Vec<IpAddr> = match own {
+        IpAddr::V4(_) => {
+            joined.join_multicast_v4(&GROUPS.0, &Ipv4Addr::UNSPECIFIED)?;
+            sender.set_multicast_loop_v4(true)?;
+            vec![GROUPS.0.into()]
+        }
+        IpAddr::V6(_) => {
+            joined.join_multicast_v6(&GROUPS.1, interface)?;
+            sender.set_multicast_loop_v6(true)?;
+            sender.set_multicast_if_v6(interface)?;
+            vec![GROUPS.1.into()]
+        }
+    };
+    if bound.bind(&at(all[0], 0)).is_ok() {
         return Err(io::Error::other("bound to a group"));
     }
-    let joined: UdpSocket = udp(own)?.into();
-    joined.send_to(b"?", (own, 9))?;
+    joined.send_to(b"?", &at(own, 9))?;
+    let joined = UdpSocket::from(joined);
     let port = joined.local_addr()?.port();
-    joined.join_multicast_v4(&GROUP, &Ipv4Addr::UNSPECIFIED)?;
-    let sender: OwnedFd = udp(own)?.into();
-    sockopt::set_ip_multicast_loop(&sender, true)?;
-    let sender = UdpSocket::from(sender);
-    sender.set_broadcast(true)?;
     joined.set_read_timeout(Some(SILENCE))?;
-    for to in [GROUP, Ipv4Addr::BROADCAST] {
-        sender.send_to(b"?", (to, port))?;
+    sender.set_broadcast(own.is_ipv4())?;
+    all.extend(own.is_ipv4().then_some(IpAddr::from(Ipv4Addr::BROADCAST)));
+    for to in all {
+        sender.send_to(b"?", &at(to, port))?;
         if joined.recv_from(&mut [0; 8]).is_ok() {
             return Err(io::Error::other(format!("heard what is sent to {to}")));
         }
+        sender.send_to(b"?", &at(to, HOSTS_PORT))?;
     }
-    sender.send_to(b"?", (own, port))?;
+    sender.send_to(b"?", &at(own, port))?;
     joined.set_read_timeout(Some(PATIENCE))?;
     joined.recv_from(&mut [0; 8]).map(drop)
 }

@@ -32,6 +32,8 @@ pub fn tests() -> Vec<Test> {
         native::TESTS,
         native::arrival::TESTS,
         native::changes::TESTS,
+        native::closed::TESTS,
+        native::passing::TESTS,
         native::sharing::TESTS,
         native::unix::TESTS,
         ports::TESTS,

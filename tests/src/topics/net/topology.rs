@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -17,6 +17,7 @@ use holm::net;
 use holm::record::Network;
 use holm_init::responder::{REPLY_MAX, reply};
 use rustix::io::{Errno, read, write};
+use rustix::net::netdevice::name_to_index;
 use rustix::process::{Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -96,6 +97,26 @@ impl TestNetns {
                 let _ = write!(stream, "{}", peer.ip());
             }
         })
+    }
+
+    /// A socket that hears what is sent to `group` at `port` by up0.
+    pub fn join_group(&self, group: &str, port: u16) -> UdpSocket {
+        let group: IpAddr = group.parse().unwrap();
+        let socket = self.with(|| {
+            let socket = UdpSocket::bind((group, port)).unwrap();
+            match &group {
+                IpAddr::V4(group) => {
+                    socket.join_multicast_v4(group, &Ipv4Addr::new(192, 0, 2, 2)).unwrap();
+                }
+                IpAddr::V6(group) => {
+                    let interface = name_to_index(&socket, "up0").unwrap();
+                    socket.join_multicast_v6(group, interface).unwrap();
+                }
+            }
+            socket
+        });
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
     }
 
     /// A UDP server that answers every datagram with the client's address.

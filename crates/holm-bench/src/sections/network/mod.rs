@@ -221,6 +221,7 @@ fn figures(output: &str) -> Result<(f64, f64), String> {
 const INTRODUCTION: &str = "\
 A client in each place and a server on the other machine, which are two network namespaces with a
 veth pair between them; client and server have one CPU each. `native` and `private` are guests of
-Holm; LXC and systemd-nspawn have a bridge and masquerading, as lxc-net sets up. The client takes the time; CPU time
-is that of the whole machine, the server's and what runs besides included. `host, again` is the same
-as `host`: how far two equal rows are apart.\n";
+Holm; LXC and systemd-nspawn have a bridge and masquerading, as lxc-net sets up. The client takes the
+time; CPU time is that of the whole machine, the server's and what runs besides included. `host,
+again` is the same as `host`: how far two equal rows are apart. CoreLab's table has a virtual machine
+of KVM beside these (its Table 2); here is no KVM, and an emulated machine tells nothing of speed.\n";

@@ -2,6 +2,8 @@
 
 pub mod arrival;
 pub mod changes;
+pub mod closed;
+pub mod passing;
 pub mod sharing;
 pub mod unix;
 
@@ -54,12 +56,23 @@ impl<'a> Host<'a> {
     }
 
     fn launch(&self, name: &str, addresses: &str, command: &[&str]) -> Outcome {
+        self.launch_with(&[], name, addresses, command)
+    }
+
+    /// Launches it with more `options`.
+    fn launch_with(
+        &self,
+        options: &[&str],
+        name: &str,
+        addresses: &str,
+        command: &[&str],
+    ) -> Outcome {
         let mode = ["--set", "net.mode=native", "--set"];
         let address = format!("net.address={addresses}");
         let mount = format!("mounts+={}:/probe:ro", self.probe.display());
         let head = ["launch", name, "--base", "busybox"];
         let settings = [&mode[..], &[&address, "--set", &mount, "--"]].concat();
-        self.holm(&[&head[..], &settings, command].concat())
+        self.holm(&[&head[..], options, &settings, command].concat())
     }
 
     /// Starts the guest with its servers, and waits until they serve.
@@ -93,6 +106,12 @@ impl<'a> Host<'a> {
     fn ask(&self, name: &str, protocol: &str, to: &str) -> String {
         let asked = self.holm(&["exec", name, "--", "/probe/holm-probe", "ask", protocol, to]);
         asked.ok().stdout.trim().to_owned()
+    }
+
+    /// Runs the probe as a program of the host.
+    fn probe_on_host(&self, args: &[&str]) -> Outcome {
+        let mut probe = Command::new(self.probe.join("holm-probe"));
+        self.topology.host.with(|| self.sandbox.run(probe.args(args)))
     }
 
     /// What a server answers to a program of the host or outside.
@@ -353,12 +372,18 @@ fn kinds_and_options_of_sockets(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
     host.launch("one", ONE, &["sleep", "100000"]).ok();
     host.launch("two", TWO, &["sleep", "100000"]).ok();
-    for [own, second, other] in [
+    let groups = ["239.1.2.3", "ff15::123"].map(|group| host.topology.host.join_group(group, 7009));
+    for ([own, second, other], group) in [
         ["192.0.2.10", "192.0.2.11", "192.0.2.20"],
         ["2001:db8::10", "2001:db8::10", "2001:db8::20"],
-    ] {
+    ]
+    .into_iter()
+    .zip(groups)
+    {
         let probe = ["exec", "one", "--", "/probe/holm-probe", "sockets", own, second, other];
         host.holm(&probe).ok();
+        // Else it would show nothing that no socket of the guest hears it.
+        group.recv_from(&mut [0; 8]).expect("what the guest sends to a group the host hears");
     }
     // One that was never bound is answered from outside, too.
     for (server, own) in [("192.0.2.1:7005", "192.0.2.10"), ("[2001:db8::1]:7005", "2001:db8::10")]
