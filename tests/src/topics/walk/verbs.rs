@@ -24,17 +24,23 @@ fn sharing(address: &str) -> Vec<&str> {
 }
 
 pub const TESTS: &[Test] = &[
+    test!(access_kill).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(access_set).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(access_start).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(base_remove).slow_in(VM.0, VM.1),
     test!(create).bases(&["busybox"]),
     test!(df).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(exec).bases(&["busybox"]),
     test!(exec_child).bases(&["busybox"]),
+    test!(flows).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(freeze).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(fsck).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(gc).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(import),
     test!(importer),
     test!(kill).bases(&["busybox"]),
+    test!(lan_kill).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(lan_start).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(launch).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(launch_launcher).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(list).bases(&["busybox"]),
@@ -71,6 +77,7 @@ pub const TESTS: &[Test] = &[
     test!(start_init).bases(&["busybox"]),
     test!(start_with_new_volume).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(start_launcher).bases(&["busybox"]),
+    test!(stat).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(stop).bases(&["busybox"]),
     test!(thaw).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(unify),
@@ -87,6 +94,24 @@ const LAUNCH: &[&str] = &["launch", "box", "--base", "busybox", "--", "sleep", "
 const UNIFY: &[&str] = &["unify", "box", "--min-age", "0"];
 const RUN: &[&str] = &["run", "--name", "box", "--base", "busybox", "--", "true"];
 const KEEP: &[&str] = &["run", "--keep", "--name", "box", "--base", "busybox", "--", "true"];
+
+/// A private guest with rules for its connections.
+const DENY: &[&str] = &["--set", "net.deny=out:tcp:25", "--set", "net.allow=out:tcp:25@192.0.2.7"];
+
+fn access_kill(sandbox: &mut Sandbox) {
+    let verb = Verb::new(&["kill", "box"], Guest::Running);
+    walk(sandbox, &Verb { settings: DENY, ..verb });
+}
+
+fn access_set(sandbox: &mut Sandbox) {
+    let verb = Verb::harmless(&["set", "box", "net.deny=out:tcp:25,in:tcp:22"]);
+    walk(sandbox, &Verb { settings: DENY, ..verb });
+}
+
+fn access_start(sandbox: &mut Sandbox) {
+    let verb = Verb::new(&["start", "box"], Guest::Stopped);
+    walk(sandbox, &Verb { settings: DENY, ..verb });
+}
 
 fn base_remove(sandbox: &mut Sandbox) {
     walk_import(sandbox, |import| Verb {
@@ -109,6 +134,13 @@ fn exec(sandbox: &mut Sandbox) {
 
 fn exec_child(sandbox: &mut Sandbox) {
     walk(sandbox, &Verb::harmless(&["exec", "box", "true"]).of(Traced::ExecChild));
+}
+
+/// On a host of its own: the rule for the guest's connections stays there (decision 0038).
+fn flows(sandbox: &mut Sandbox) {
+    let settings = &["--set", "net.flows=true"];
+    let verb = Verb { settings, ..Verb::harmless(&["flows"]) };
+    Topology::new().host.with(|| walk(sandbox, &verb));
 }
 
 fn freeze(sandbox: &mut Sandbox) {
@@ -139,6 +171,26 @@ fn importer(sandbox: &mut Sandbox) {
 
 fn kill(sandbox: &mut Sandbox) {
     walk(sandbox, &Verb::new(&["kill", "box"], Guest::Running));
+}
+
+/// Walks over a verb of a guest with a port of a bridge, on a host of its own.
+fn walk_lan(sandbox: &mut Sandbox, verb: &Verb<'_>) {
+    let topology = Topology::new();
+    topology.host.sh("ip link add br0 type bridge; ip link set br0 up");
+    let settings = &["--set", "net.lan=bridge:br0@198.18.8.7/24"];
+    topology.host.with(|| walk(sandbox, &Verb { settings, ..*verb }));
+    // It ends with the guest's network namespace, which the kernel removes later.
+    sandbox.wait_for("the bridge without ports", || {
+        topology.host.sh("ip -o link show master br0").is_empty().then_some(())
+    });
+}
+
+fn lan_kill(sandbox: &mut Sandbox) {
+    walk_lan(sandbox, &Verb::new(&["kill", "box"], Guest::Running));
+}
+
+fn lan_start(sandbox: &mut Sandbox) {
+    walk_lan(sandbox, &Verb::new(&["start", "box"], Guest::Stopped));
 }
 
 fn launch(sandbox: &mut Sandbox) {
@@ -318,6 +370,10 @@ fn start_init(sandbox: &mut Sandbox) {
 
 fn start_launcher(sandbox: &mut Sandbox) {
     walk(sandbox, &Verb::new(&["start", "box"], Guest::Stopped).of(Traced::Launcher));
+}
+
+fn stat(sandbox: &mut Sandbox) {
+    walk(sandbox, &Verb::harmless(&["stat"]));
 }
 
 fn stop(sandbox: &mut Sandbox) {
