@@ -20,9 +20,10 @@ pub const TESTS: &[Test] = &[
     test!(connections_of_a_guest_are_bounded).not_in(Lane::Vm, SLOW),
     test!(connections_of_a_native_guest_are_bounded).bases(&["busybox"]).not_in(Lane::Vm, SLOW),
     test!(native_guests_are_bounded_while_the_host_tracks).bases(&["busybox"]),
-    test!(a_full_neighbour_table_harms_no_other_guest).not_in(Lane::Host, WHOLE),
+    test!(a_full_neighbour_table_harms_no_other_guest).alone().not_in(Lane::Host, WHOLE),
     test!(a_native_guests_flood_leaves_the_host_its_router)
         .bases(&["busybox"])
+        .alone()
         .not_in(Lane::Host, WHOLE),
 ];
 
