@@ -61,8 +61,8 @@ pub fn serve(report: &mut Report, name: &str) {
     }
 }
 
-/// Serves at each of `all`, such as tcp:0.0.0.0:80 (tcp6 for IPv6 alone, udp-shared for a socket
-/// that allows others at its port), and says which are refused.
+/// Serves at each of `all`, such as tcp:0.0.0.0:80 (tcp6 for IPv6 alone, udp-shared, udp-reuseport
+/// and tcp-reuseport for a socket that allows others at its port), and says which are refused.
 pub fn serve_at(name: &str, all: &[&str]) {
     let mut refused = false;
     for at in all {
@@ -72,6 +72,12 @@ pub fn serve_at(name: &str, all: &[&str]) {
             "tcp" => TcpListener::bind(address).map(|it| answer_tcp(it, owned)),
             "tcp6" => only_ipv6(address).map(|it| answer_tcp(it, owned)),
             "udp" => UdpSocket::bind(address).map(|it| answer_udp(it, owned)),
+            "tcp-reuseport" => {
+                reuses_port(address, SocketType::STREAM).map(|it| answer_tcp(it.into(), owned))
+            }
+            "udp-reuseport" => {
+                reuses_port(address, SocketType::DGRAM).map(|it| answer_udp(it.into(), owned))
+            }
             _ => allows_others(address).map(|it| answer_udp(it, owned)),
         };
         if let Err(error) = served {
@@ -95,6 +101,17 @@ fn allows_others(at: &str) -> io::Result<UdpSocket> {
     sockopt::set_socket_reuseaddr(&socket, true)?;
     bind(&socket, &at)?;
     Ok(socket.into())
+}
+
+fn reuses_port(at: &str, kind: SocketType) -> io::Result<OwnedFd> {
+    let at: SocketAddr = at.parse().map_err(io::Error::other)?;
+    let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseport(&socket, true)?;
+    bind(&socket, &at)?;
+    if kind == SocketType::STREAM {
+        listen(&socket, 5)?;
+    }
+    Ok(socket)
 }
 
 fn is(report: &mut Report, what: &str, found: io::Result<SocketAddr>, expected: &str) {

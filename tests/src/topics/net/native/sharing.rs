@@ -93,7 +93,9 @@ fn guests_share_an_address(sandbox: &mut Sandbox) {
 /// Also by sockets that would let others have their port.
 fn a_shared_port_is_of_who_has_it(sandbox: &mut Sandbox) {
     let host = Host::new(sandbox);
-    host.share("one", ONE, &["tcp:[::]:80", "udp-shared:0.0.0.0:53", "udp-shared:[::]:54"]);
+    let reuse = ["tcp-reuseport:0.0.0.0:90", "udp-reuseport:0.0.0.0:91"];
+    let servers = ["tcp:[::]:80", "udp-shared:0.0.0.0:53", "udp-shared:[::]:54"];
+    host.share("one", ONE, &[&servers[..], &reuse, &reuse].concat());
     // Its own sockets can share a port, as everywhere.
     host.share("two", TWO, &["udp-shared:0.0.0.0:55", "udp-shared:192.0.2.10:55"]);
     let (_server, resolver) = host.topology.host.with(|| {
@@ -118,6 +120,8 @@ fn a_shared_port_is_of_who_has_it(sandbox: &mut Sandbox) {
         "udp-shared:[::]:53",
         "udp-shared:[::ffff:192.0.2.10]:54",
         "udp-shared:0.0.0.0:67",
+        reuse[0],
+        reuse[1],
     ];
     let refused = host.refused_servers("two", &all);
     let expected = all.map(|at| format!("{at}: AddrInUse"));
