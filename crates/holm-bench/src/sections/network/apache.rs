@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{available_parallelism, sleep};
 use std::time::{Duration, Instant};
 
-use super::guests::{Guests, HOST_NET, KINDS, NATIVE, PRIVATE, address};
+use super::guests::{Guests, HOST_NET, KINDS, NATIVE, PLAIN, PRIVATE, address};
 use super::wire::Wire;
 use super::{WARM_UP, figures};
 use crate::rounds::{Case, Outcome, Row, take_turns};
@@ -14,6 +14,8 @@ use crate::stage::Stage;
 use crate::stats::Summary;
 
 const COUNTS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+/// So many guests have a plain root, of which each is a copy of the base, some 200 MiB.
+const MOST_PLAIN: usize = 32;
 /// Pages in a run, and how many are asked for at a time.
 const REQUESTS: usize = 4000;
 const WORKERS: usize = 8;
@@ -53,16 +55,20 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     };
     let kinds = [NATIVE, PRIVATE, HOST_NET];
     let mut guests = Guests::new(stage, &wire, BASE, &kinds, &[], &command);
+    let settings = ["--set", "disk.kind=plain"];
+    let mut copies = Guests::new(stage, &wire, BASE, &[PLAIN], &settings, &command);
     let mut plain = Plain { root: stage.path(BASE), wire: &wire, servers: Vec::new() };
     wire.forget_connections_at_once()?;
     let mut text = format!("{INTRODUCTION}\n{HEAD}");
     for count in COUNTS {
         eprintln!("holm-bench: Apache in {count} guests");
         guests.start_up_to(count)?;
+        copies.start_up_to(count.min(MOST_PLAIN))?;
         plain.start_up_to(count)?;
         let client = Client { wire: &wire, program: format!("{directory}/netload") };
-        (0..KINDS.len()).try_for_each(|kind| client.wait_for(kind, count))?;
-        let rows = KINDS.map(Row::new).to_vec();
+        let kinds = if count > MOST_PLAIN { &KINDS[..PLAIN] } else { &KINDS[..] };
+        (0..kinds.len()).try_for_each(|kind| client.wait_for(kind, count))?;
+        let rows = kinds.iter().map(|kind| Row::new(kind)).collect();
         let outcomes =
             take_turns(rows, n, WARM_UP, |kind| client.get(kind, count, REQUESTS, WORKERS));
         text += &row(count, outcomes)?;
@@ -161,23 +167,24 @@ fn row(count: usize, outcomes: Vec<Outcome>) -> Result<String, String> {
     let samples: Vec<Vec<f64>> =
         outcomes.into_iter().map(|outcome| outcome.samples).collect::<Result<_, _>>()?;
     #[allow(clippy::cast_precision_loss, reason = "a few thousand")]
-    let rate = |kind: usize| REQUESTS as f64 * 1e3 / Summary::of(&samples[kind]).median;
+    let rate = |of: &Vec<f64>| format!("{:.0}", REQUESTS as f64 * 1e3 / Summary::of(of).median);
     // Of rates: the other way round than of times.
-    let times = |kind: usize| Summary::of_ratios(&samples[0], &samples[kind]).with_spread();
+    let times = |of: &Vec<f64>| Summary::of_ratios(&samples[0], of).with_spread();
+    let cell = |text: Option<String>| format!(" {} |", text.unwrap_or_else(|| "-".to_owned()));
     let mut row = format!("| {count} |");
-    for kind in [0, HOST_NET, NATIVE, PRIVATE] {
-        row += &format!(" {:.0} |", rate(kind));
+    for kind in [0, HOST_NET, NATIVE, PLAIN, PRIVATE] {
+        row += &cell(samples.get(kind).map(rate));
     }
-    for kind in [1, HOST_NET, NATIVE, PRIVATE] {
-        row += &format!(" {} |", times(kind));
+    for kind in [1, HOST_NET, NATIVE, PLAIN, PRIVATE] {
+        row += &cell(samples.get(kind).map(times));
     }
     Ok(row + "\n")
 }
 
 const HEAD: &str = "\
-| servers | host, pages/s | guest, host's network | native | private | \
-host again, times host | guest, host's network | native | private |
-|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| servers | host, pages/s | guest, host's network | native | native, plain root | private | \
+host again, times host | guest, host's network | native | native, plain root | private |
+|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 ";
 
 const INTRODUCTION: &str = "\
@@ -186,7 +193,8 @@ connection of its own, from so many servers in turn: plain ones on the host, or 
 many guests. The client has one CPU, and all servers another; servers of all kinds run at the same
 time, one kind is asked. A private guest is asked by a published port; one with the host's network
 shows what a guest costs apart from its network: mostly its root, an overlay with ids of its own, in
-which the kernel walks paths more slowly for users other than root. `times host` is the ratio of
+which the kernel walks paths more slowly for users other than root. A plain root (`disk.kind`) is a
+directory as the host's, and no more than 32 guests have one here. `times host` is the ratio of
 pages in a second (p10 to p90 of pairs); above 1 is faster. `host again` are other servers like those
 of `host`: how far two equal rows are apart. The host tracks connections, as it does with private
 guests, but forgets those that are closed after a second: so many would fill its table.\n";

@@ -5,11 +5,14 @@ use super::wire::Wire;
 use crate::stage::Stage;
 
 /// The kinds of places that are compared; the first is the host itself.
-pub const KINDS: [&str; 5] = ["host", "host, again", "native", "private", "host-net"];
+pub const KINDS: [&str; 6] =
+    ["host", "host, again", "native", "private", "host-net", "native-plain"];
 pub const NATIVE: usize = 2;
 pub const PRIVATE: usize = 3;
 /// A guest with the host's network: what a guest costs without a network of its own.
 pub const HOST_NET: usize = 4;
+/// A native guest whose root is no overlay.
+pub const PLAIN: usize = 5;
 
 /// The address that number `number` of a kind has on the host.
 pub fn address(kind: usize, number: usize) -> String {
@@ -56,7 +59,7 @@ impl<'a> Guests<'a> {
     fn start(&mut self, kind: usize, number: usize) -> Result<(), String> {
         let (name, address) = (Self::name(kind, number), address(kind, number));
         let network = match kind {
-            NATIVE => vec!["net.mode=native".to_owned(), format!("net.address={address}")],
+            NATIVE | PLAIN => vec!["net.mode=native".to_owned(), format!("net.address={address}")],
             // Its server is asked by an address of the host's that leads to it.
             PRIVATE => vec![format!("net.publish={address}:80:80")],
             _ => vec!["net.mode=host".to_owned()],

@@ -88,7 +88,7 @@ impl Wire {
     pub fn add_addresses(&self, count: usize) -> Result<(), String> {
         self.outside.sh(&format!("ip route add 198.18.0.0/21 via {HOST}"))?;
         self.host.sh(&format!(
-            "for kind in 1 2 3 4 5; do for number in $(seq {count}); do
+            "for kind in 1 2 3 4 5 6; do for number in $(seq {count}); do
              echo \"addr add 198.18.$kind.$number/32 dev up0\"; done; done | ip -batch -"
         ))
     }
