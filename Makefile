@@ -15,8 +15,8 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CI)
 ARGS ?=
 # Lanes of the VM: Debian's stable kernel and its newest.
 VM_LANES ?= stable backports
-# Left out of the VM lanes by `make test`, which would take five minutes more: Holm killed at each
-# step, and what can be had of the memory of the machine. `make test-vm-all` has it.
+# Left out of the VM lanes by `make test`, which would take minutes more: Holm killed at each step,
+# and what can be had of the memory of the machine. `make test-vm-all` has it.
 LONG := accidents::killed accidents::looks monitor::killed unify::property \
   neighbours::memory_of_the_host
 LEAVE_OUT_stable = $(LONG)

@@ -72,13 +72,12 @@ pub fn serve_at(name: &str, all: &[&str]) {
             "tcp" => TcpListener::bind(address).map(|it| answer_tcp(it, owned)),
             "tcp6" => only_ipv6(address).map(|it| answer_tcp(it, owned)),
             "udp" => UdpSocket::bind(address).map(|it| answer_udp(it, owned)),
-            "tcp-reuseport" => {
-                reuses_port(address, SocketType::STREAM).map(|it| answer_tcp(it.into(), owned))
-            }
-            "udp-reuseport" => {
-                reuses_port(address, SocketType::DGRAM).map(|it| answer_udp(it.into(), owned))
-            }
-            _ => allows_others(address).map(|it| answer_udp(it, owned)),
+            "tcp-reuseport" => allows_others(address, SocketType::STREAM, true)
+                .map(|it| answer_tcp(it.into(), owned)),
+            "udp-reuseport" => allows_others(address, SocketType::DGRAM, true)
+                .map(|it| answer_udp(it.into(), owned)),
+            _ => allows_others(address, SocketType::DGRAM, false)
+                .map(|it| answer_udp(it.into(), owned)),
         };
         if let Err(error) = served {
             println!("{at}: {:?}", error.kind());
@@ -94,19 +93,17 @@ pub fn serve_at(name: &str, all: &[&str]) {
     }
 }
 
-fn allows_others(at: &str) -> io::Result<UdpSocket> {
+/// A socket that allows others at its port: all of its user's (`SO_REUSEPORT`), or any that says so
+/// too (`SO_REUSEADDR`).
+fn allows_others(at: &str, kind: SocketType, of_user: bool) -> io::Result<OwnedFd> {
     let at: SocketAddr = at.parse().map_err(io::Error::other)?;
     let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    bind(&socket, &at)?;
-    Ok(socket.into())
-}
-
-fn reuses_port(at: &str, kind: SocketType) -> io::Result<OwnedFd> {
-    let at: SocketAddr = at.parse().map_err(io::Error::other)?;
-    let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
-    sockopt::set_socket_reuseport(&socket, true)?;
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    if of_user {
+        sockopt::set_socket_reuseport(&socket, true)?;
+    } else {
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+    }
     bind(&socket, &at)?;
     if kind == SocketType::STREAM {
         listen(&socket, 5)?;

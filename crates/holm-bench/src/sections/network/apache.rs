@@ -48,7 +48,7 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     })?;
     stage.base(BASE)?;
     let (wire, directory) = super::prepare(stage)?;
-    wire.add_addresses(COUNTS[COUNTS.len() - 1])?;
+    wire.add_addresses(KINDS.len(), COUNTS[COUNTS.len() - 1])?;
     let command = |kind, number| match kind {
         HOST_NET => server(&asked(kind, number)),
         _ => server("80"),

@@ -28,7 +28,7 @@ struct Datagrams<'a> {
 
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     let (wire, directory) = super::prepare(stage)?;
-    wire.add_addresses(COUNTS[COUNTS.len() - 1])?;
+    wire.add_addresses(KINDS.len(), COUNTS[COUNTS.len() - 1])?;
     let mount = format!("{directory}:/bench:ro");
     let (kinds, settings) = ([NATIVE, PRIVATE], ["-v", &mount]);
     let command = |_, _| vec!["/bin/sleep".to_owned(), SLEEP.to_owned()];

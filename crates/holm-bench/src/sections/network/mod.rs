@@ -224,4 +224,5 @@ veth pair between them; client and server have one CPU each. `native` and `priva
 Holm; LXC and systemd-nspawn have a bridge and masquerading, as lxc-net sets up. The client takes the
 time; CPU time is that of the whole machine, the server's and what runs besides included. `host,
 again` is the same as `host`: how far two equal rows are apart. CoreLab's table has a virtual machine
-of KVM beside these (its Table 2); here is no KVM, and an emulated machine tells nothing of speed.\n";
+of KVM beside these (its Table 2); there is no KVM here, and an emulated machine says nothing of
+speed.\n";

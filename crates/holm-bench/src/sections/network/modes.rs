@@ -19,7 +19,7 @@ const MODES: [(&str, &str); 6] = [
 ];
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     let (wire, directory) = super::prepare(stage)?;
-    wire.add_addresses(1)?;
+    wire.add_addresses(1, 1)?;
     let program = format!("{directory}/netload");
     let measured =
         starts(stage, &wire, n).map(|text| text + BESIDE + &beside(stage, &wire, &program, n));

@@ -83,12 +83,12 @@ impl Wire {
         Ok(Self { host, outside, server: None })
     }
 
-    /// Gives the host so many addresses for each of five kinds of servers (`guests::address`), to
-    /// which the other machine has a route.
-    pub fn add_addresses(&self, count: usize) -> Result<(), String> {
+    /// Gives the host `count` addresses for each of so many kinds of servers (`guests::address`),
+    /// to which the other machine has a route.
+    pub fn add_addresses(&self, kinds: usize, count: usize) -> Result<(), String> {
         self.outside.sh(&format!("ip route add 198.18.0.0/21 via {HOST}"))?;
         self.host.sh(&format!(
-            "for kind in 1 2 3 4 5 6; do for number in $(seq {count}); do
+            "for kind in $(seq {kinds}); do for number in $(seq {count}); do
              echo \"addr add 198.18.$kind.$number/32 dev up0\"; done; done | ip -batch -"
         ))
     }

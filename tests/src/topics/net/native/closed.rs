@@ -24,7 +24,7 @@ fn closed_connections_keep_no_port_of_others(sandbox: &mut Sandbox) {
         }
         // The server's own guest, to itself; and the host.
         assert_eq!(open("two", "50"), "50", "{to}");
-        let by_host = host.probe_on_host(&["close-first", to, "50"]);
+        let by_host = host.probe_from(false, &["close-first", to, "50"]);
         assert_eq!(by_host.ok().stdout, "50\n", "{to}");
     }
     sandbox.holm(&["rm", "--force", "one", "two"]).ok();

@@ -108,18 +108,16 @@ impl<'a> Host<'a> {
         asked.ok().stdout.trim().to_owned()
     }
 
-    /// Runs the probe as a program of the host.
-    fn probe_on_host(&self, args: &[&str]) -> Outcome {
+    /// Runs the probe as a program of the host or outside.
+    fn probe_from(&self, outside: bool, args: &[&str]) -> Outcome {
+        let netns = if outside { &self.topology.outside } else { &self.topology.host };
         let mut probe = Command::new(self.probe.join("holm-probe"));
-        self.topology.host.with(|| self.sandbox.run(probe.args(args)))
+        netns.with(|| self.sandbox.run(probe.args(args)))
     }
 
     /// What a server answers to a program of the host or outside.
     fn ask_from(&self, outside: bool, protocol: &str, to: &str) -> String {
-        let netns = if outside { &self.topology.outside } else { &self.topology.host };
-        let mut ask = Command::new(self.probe.join("holm-probe"));
-        let asked = netns.with(|| self.sandbox.run(ask.args(["ask", protocol, to])));
-        asked.ok().stdout.trim().to_owned()
+        self.probe_from(outside, &["ask", protocol, to]).ok().stdout.trim().to_owned()
     }
 }
 
