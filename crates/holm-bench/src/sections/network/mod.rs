@@ -33,6 +33,10 @@ const LOADS: [Load; 5] = [
 ];
 const SHAPED: Load = ("stream", 4_000, "One TCP connection that sends 250 MiB, 1 Gbit/s at most");
 
+/// The guests that have the client.
+const NATIVE_GUEST: &str = "bench-native";
+const PRIVATE_GUEST: &str = "bench-private";
+
 /// Where a client runs.
 enum Place {
     Host,
@@ -41,13 +45,19 @@ enum Place {
     Nspawn,
 }
 
-const PLACES: [(&str, Place); 6] = [
-    (HOST, Place::Host),
-    ("host, again", Place::Host),
-    ("native", Place::Guest("bench-native")),
-    ("private", Place::Guest("bench-private")),
-    ("LXC, veth and bridge", Place::Lxc),
-    ("systemd-nspawn, veth and bridge", Place::Nspawn),
+/// The hosts, each with a wire of its own: one whose connections nobody tracks, one with the rules
+/// of private guests, and one with the bridge of other systems.
+const PLAIN: usize = 0;
+const ROUTED: usize = 1;
+const BRIDGED_BY: usize = 2;
+
+const PLACES: [(&str, usize, Place); 6] = [
+    (HOST, PLAIN, Place::Host),
+    ("host, again", PLAIN, Place::Host),
+    ("native", PLAIN, Place::Guest(NATIVE_GUEST)),
+    ("private", ROUTED, Place::Guest(PRIVATE_GUEST)),
+    ("LXC, veth and bridge", BRIDGED_BY, Place::Lxc),
+    ("systemd-nspawn, veth and bridge", BRIDGED_BY, Place::Nspawn),
 ];
 
 /// Gives a command a /sys of its network namespace, in which LXC looks for the bridge, with the
@@ -64,7 +74,8 @@ const WITH_SYSFS: [&str; 5] = [
 
 struct Network<'a> {
     stage: &'a Stage,
-    wire: Wire,
+    /// By the numbers of hosts.
+    wires: [Wire; 3],
     directory: String,
 }
 
@@ -95,58 +106,96 @@ fn prepare(stage: &Stage) -> Result<(Wire, String), String> {
     Ok((wire, directory))
 }
 
+/// Makes a guest with the client at /bench, in which nothing else runs.
+fn create(
+    stage: &Stage,
+    wire: &Wire,
+    directory: &str,
+    name: &str,
+    settings: &[&str],
+) -> Result<(), String> {
+    let mount = format!("{directory}:/bench:ro");
+    let head = ["create", name, "--base", "minimal", "-v", &mount];
+    let command = ["--", "/bin/sleep", SLEEP];
+    holm(stage, wire, &[&head[..], settings, &command].concat()).map(drop)
+}
+
+/// Does something while these guests run.
+fn beside<T>(
+    stage: &Stage,
+    wire: &Wire,
+    guests: &[&str],
+    work: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    let started = guests.iter().try_for_each(|name| holm(stage, wire, &["start", name]).map(drop));
+    let done = started.and_then(|()| work());
+    for name in guests {
+        holm(stage, wire, &["kill", name])?;
+    }
+    done
+}
+
+/// The client's command line, on the host or in a guest.
+fn client(
+    stage: &Stage,
+    directory: &str,
+    guest: Option<&str>,
+    (kind, count, _): Load,
+) -> Vec<String> {
+    let client = ["client", OUTSIDE, kind, &count.to_string()].map(str::to_owned);
+    let head = match guest {
+        Some(name) => holm_argv(stage, &["exec", name, "--", "/bench/netload"]),
+        None => vec![format!("{directory}/netload")],
+    };
+    [&head[..], &client].concat()
+}
+
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
-    let (wire, directory) = prepare(stage)?;
-    let network = Network { stage, wire, directory };
-    let measured = network.start().and_then(|()| network.measure(n));
-    network.stop();
+    let (plain, directory) = prepare(stage)?;
+    let wires = [plain, prepare(stage)?.0, prepare(stage)?.0];
+    wires[BRIDGED_BY].add_bridge()?;
+    let network = Network { stage, wires, directory };
+    let measured = network.create().and_then(|()| network.measure(n));
+    network.remove();
     measured
 }
 
 impl Network<'_> {
-    fn start(&self) -> Result<(), String> {
-        let mount = format!("{}:/bench:ro", self.directory);
+    fn create(&self) -> Result<(), String> {
         let address = format!("net.address={NATIVE}");
-        let create = |name: &str, settings: &[&str]| {
-            let head = ["create", name, "--base", "minimal", "-v", &mount];
-            let command = ["--", "/bin/sleep", SLEEP];
-            holm(self.stage, &self.wire, &[&head[..], settings, &command].concat())?;
-            holm(self.stage, &self.wire, &["start", name])
+        let native = ["--net", "native", "--set", &address];
+        let create = |host: usize, name, settings| {
+            create(self.stage, &self.wires[host], &self.directory, name, settings)
         };
-        create("bench-native", &["--set", "net.mode=native", "--set", &address])?;
-        create("bench-private", &[]).map(drop)
+        create(PLAIN, NATIVE_GUEST, &native)?;
+        create(ROUTED, PRIVATE_GUEST, &[])
     }
 
-    fn stop(&self) {
-        for name in ["bench-native", "bench-private"] {
-            let _ = holm(self.stage, &self.wire, &["rm", "--force", name]);
+    fn remove(&self) {
+        for (host, name) in [(PLAIN, NATIVE_GUEST), (ROUTED, PRIVATE_GUEST)] {
+            let _ = holm(self.stage, &self.wires[host], &["rm", "--force", name]);
         }
     }
 
     /// Runs the client in a place; milliseconds, and those that all CPUs were busy for.
-    fn client(&self, place: &Place, (kind, count, _): Load) -> Result<(f64, f64), String> {
-        let count = count.to_string();
-        let client = ["client", OUTSIDE, kind, &count];
-        let argv = match place {
-            Place::Host => {
-                let program = format!("{}/netload", self.directory);
-                [&[program.as_str()][..], &client]
-                    .concat()
-                    .iter()
-                    .map(|&it| it.to_owned())
-                    .collect()
-            }
-            Place::Guest(name) => {
-                let head = ["exec", name, "--", "/bench/netload"];
-                holm_argv(self.stage, &[&head[..], &client].concat())
-            }
-            Place::Lxc => return self.in_lxc(&client),
-            Place::Nspawn => self.nspawn_argv(&client),
+    fn client(
+        &self,
+        (_, host, place): &(&str, usize, Place),
+        load: Load,
+    ) -> Result<(f64, f64), String> {
+        let wire = &self.wires[*host];
+        let client = |guest| client(self.stage, &self.directory, guest, load);
+        let run = |argv: &[String]| Case::new(load.0, wire.host.argv(argv)).output();
+        let output = match place {
+            Place::Host => run(&client(None)),
+            Place::Guest(name) => beside(self.stage, wire, &[name], || run(&client(Some(name)))),
+            Place::Lxc => self.in_lxc(wire, &client(None)[1..]),
+            Place::Nspawn => run(&self.nspawn_argv(&client(None)[1..])),
         };
-        figures(&Case::new(kind, self.wire.host.argv(&argv)).output()?)
+        figures(&output?)
     }
 
-    fn in_lxc(&self, args: &[&str]) -> Result<(f64, f64), String> {
+    fn in_lxc(&self, wire: &Wire, args: &[String]) -> Result<String, String> {
         let name = "bench-network";
         let bridge = Bridge { name: "br0", gateway: BRIDGE, address: BRIDGED };
         let lxc = Lxc { bench: Some(&self.directory), bridge: Some(bridge), limits: false };
@@ -154,23 +203,25 @@ impl Network<'_> {
         let directory = self.stage.path("lxc");
         let program = peers::find("lxc-execute").unwrap_or_default();
         let head = [program.as_str(), "-P", &directory, "-n", name, "-f", &config, "--"];
-        let command = [&WITH_SYSFS[..], &head, &["/bench/netload"], args].concat();
+        let command = [&WITH_SYSFS[..], &head, &["/bench/netload"]].concat();
         let command: Vec<String> = command.into_iter().map(str::to_owned).collect();
+        let command = [&command[..], args].concat();
         let groups = self.stage.path("cgroups");
         fs::create_dir_all(&groups).map_err(|e| format!("{groups}: {e}"))?;
-        let case = peers::lxc(self.stage, name, &self.wire.host.argv(&command))?;
-        figures(&case.with_env("GROUPS_AT", groups).output()?)
+        let case = peers::lxc(self.stage, name, &wire.host.argv(&command))?;
+        case.with_env("GROUPS_AT", groups).output()
     }
 
     /// Its interface is not configured by nspawn, but by what runs in it.
-    fn nspawn_argv(&self, args: &[&str]) -> Vec<String> {
+    fn nspawn_argv(&self, args: &[String]) -> Vec<String> {
         let bind = format!("--bind-ro={}:/bench", self.directory);
         let script = format!(
             "busybox ip addr add {BRIDGED}/24 dev host0; busybox ip link set host0 up; \
              busybox ip route add default via {BRIDGE}; exec /bench/netload \"$@\""
         );
         let head = ["-M", "bench-network", "--network-bridge=br0", &bind];
-        let command = [&head[..], &["/bin/sh", "-ec", &script, "netload"], args].concat();
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let command = [&head[..], &["/bin/sh", "-ec", &script, "netload"], &args].concat();
         peers::nspawn(self.stage, "minimal-shifted", &command)
     }
 
@@ -179,17 +230,17 @@ impl Network<'_> {
         for load in LOADS {
             text += &self.table(load, n);
         }
-        self.wire.shape(1000)?;
+        self.wires.iter().try_for_each(|wire| wire.shape(1000))?;
         text += &self.table(SHAPED, n);
         Ok(text)
     }
 
     fn table(&self, load: Load, n: usize) -> String {
         eprintln!("holm-bench: {}", load.2);
-        let rows: Vec<Row> = PLACES.iter().map(|(name, _)| Row::new(name)).collect();
+        let rows: Vec<Row> = PLACES.iter().map(|(name, ..)| Row::new(name)).collect();
         let mut busy = vec![Vec::new(); rows.len()];
         let timed = take_turns(rows, n, WARM_UP, |index| {
-            let (took, cpu) = self.client(&PLACES[index].1, load)?;
+            let (took, cpu) = self.client(&PLACES[index], load)?;
             busy[index].push(cpu);
             Ok(took)
         });
@@ -221,8 +272,10 @@ fn figures(output: &str) -> Result<(f64, f64), String> {
 const INTRODUCTION: &str = "\
 A client in each place and a server on the other machine, which are two network namespaces with a
 veth pair between them; client and server have one CPU each. `native` and `private` are guests of
-Holm; LXC and systemd-nspawn have a bridge and masquerading, as lxc-net sets up. The client takes the
-time; CPU time is that of the whole machine, the server's and what runs besides included. `host,
-again` is the same as `host`: how far two equal rows are apart. CoreLab's table has a virtual machine
-of KVM beside these (its Table 2); there is no KVM here, and an emulated machine says nothing of
-speed.\n";
+Holm, which run only while they are measured, as the others do. There are three such hosts, so that
+no system pays for another: host and native guest are on one without rules, where nobody tracks
+connections; the private guest is on one with Holm's rules; and LXC and systemd-nspawn are on one
+with a bridge and masquerading, as lxc-net sets up. The client takes the time; CPU time is that of
+the whole machine, the server's and what runs besides included. `host, again` is the same as `host`:
+how far two equal rows are apart. CoreLab's table has a virtual machine of KVM beside these (its
+Table 2); there is no KVM here, and an emulated machine says nothing of speed.\n";

@@ -1,13 +1,23 @@
 //! What a start costs with each kind of network, and what the host's own programs pay while native
 //! guests run.
 
-use super::wire::{NATIVE, OUTSIDE, Wire};
-use super::{HOST, LOADS, WARM_UP, figures, holm, holm_argv};
-use crate::build::SLEEP;
+use super::wire::{NATIVE, Wire};
+use super::{
+    HOST, LOADS, NATIVE_GUEST, PRIVATE_GUEST, WARM_UP, beside, client, figures, holm, holm_argv,
+};
 use crate::rounds::{self, Case, Row, table, take_turns};
 use crate::stage::Stage;
 
-const NAME: &str = "bench-modes";
+/// Where the client runs, in which guest that is, and which guests run.
+type Place = (&'static str, Option<&'static str>, &'static [&'static str]);
+const PLACES: [Place; 5] = [
+    (HOST, None, &[]),
+    ("host, again", None, &[]),
+    ("host, with a native guest", None, &[NATIVE_GUEST]),
+    ("private", Some(PRIVATE_GUEST), &[PRIVATE_GUEST]),
+    ("private, with a native guest", Some(PRIVATE_GUEST), &[PRIVATE_GUEST, NATIVE_GUEST]),
+];
+
 /// What is started, and the settings of its network.
 const MODES: [(&str, &str); 6] = [
     ("none", "net.mode=none"),
@@ -20,25 +30,23 @@ const MODES: [(&str, &str); 6] = [
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     let (wire, directory) = super::prepare(stage)?;
     wire.add_addresses(1, 1)?;
-    let program = format!("{directory}/netload");
-    let measured =
-        starts(stage, &wire, n).map(|text| text + BESIDE + &beside(stage, &wire, &program, n));
-    let _ = holm(stage, &wire, &["rm", "--force", NAME]);
+    wire.add_bridge()?;
+    let address = format!("net.address={NATIVE}");
+    let native = ["--net", "native", "--set", &address];
+    let create = |name, settings| super::create(stage, &wire, &directory, name, settings);
+    let measured = create(NATIVE_GUEST, &native)
+        .and_then(|()| create(PRIVATE_GUEST, &[]))
+        // As on a host with guests: the first native one loads the programs, the first one of a
+        // base mounts its image.
+        .and_then(|()| beside(stage, &wire, &[NATIVE_GUEST], || starts(stage, &wire, n)))
+        .map(|text| text + BESIDE + &loads(stage, &wire, &directory, n));
+    for name in [NATIVE_GUEST, PRIVATE_GUEST] {
+        let _ = holm(stage, &wire, &["rm", "--force", name]);
+    }
     measured
 }
 
-/// Makes a native guest that runs.
-fn start_native(stage: &Stage, wire: &Wire) -> Result<(), String> {
-    let address = format!("net.address={NATIVE}");
-    let create = ["create", NAME, "--base", "minimal", "--net", "native", "--set", &address];
-    holm(stage, wire, &[&create[..], &["--", "/bin/sleep", SLEEP]].concat())?;
-    holm(stage, wire, &["start", NAME]).map(drop)
-}
-
 fn starts(stage: &Stage, wire: &Wire, n: usize) -> Result<String, String> {
-    // As on a host with guests: the first native one loads the programs, the first one of a base
-    // mounts its image.
-    start_native(stage, wire)?;
     let cases: Vec<Case> = MODES
         .iter()
         .map(|(name, settings)| {
@@ -51,30 +59,24 @@ fn starts(stage: &Stage, wire: &Wire, n: usize) -> Result<String, String> {
         .collect();
     // Short ones, of which there can be more.
     let outcomes = rounds::run(&cases, n * 5);
-    holm(stage, wire, &["stop", NAME])?;
     Ok(format!("{STARTS}{}", table(&outcomes, MODES[0].0)))
 }
 
-/// The same load by a program of the host, with and without native guests.
-fn beside(stage: &Stage, wire: &Wire, program: &str, n: usize) -> String {
-    const WITH: &str = "with a native guest";
+/// The same loads by a program of the host and by one in a private guest, with and without a native
+/// one.
+fn loads(stage: &Stage, wire: &Wire, directory: &str, n: usize) -> String {
     let mut text = String::new();
     // By TCP one byte at a time, connections, and small datagrams.
-    for (kind, count, title) in &LOADS[1..4] {
-        eprintln!("holm-bench: {title}");
-        let rows = [HOST, "host, again", WITH].map(Row::new).to_vec();
+    for load in &LOADS[1..4] {
+        eprintln!("holm-bench: {}", load.2);
+        let rows = PLACES.iter().map(|(name, ..)| Row::new(name)).collect();
         let timed = take_turns(rows, n, WARM_UP, |row| {
-            if row == 2 {
-                holm(stage, wire, &["start", NAME])?;
-            }
-            let client = [program, "client", OUTSIDE, kind, &count.to_string()].map(str::to_owned);
-            let output = Case::new(kind, wire.host.argv(&client)).output();
-            if row == 2 {
-                holm(stage, wire, &["kill", NAME])?;
-            }
+            let (_, guest, running) = PLACES[row];
+            let argv = wire.host.argv(&client(stage, directory, guest, *load));
+            let output = beside(stage, wire, running, || Case::new(load.0, argv).output());
             figures(&output?).map(|(took, _)| took)
         });
-        text += &format!("\n### {title}\n\n{}", table(&timed, HOST));
+        text += &format!("\n### {}\n\n{}", load.2, table(&timed, HOST));
     }
     text
 }
@@ -84,8 +86,9 @@ const STARTS: &str = "\
 process; nsenter, which puts it into the host's network namespace, is in all rows.\n\n";
 
 const BESIDE: &str = "
-## Programs of the host while native guests run
+## Others while native guests run
 
-One client on the host as in [network.md](network.md), when no native guest runs, and beside one that
-sleeps: its programs are attached to its cgroup, and one to the host's interfaces.
-`host, again` is the same as `host`: how far two equal rows are apart.\n";
+One client as in [network.md](network.md), on the host and in a private guest, when no native guest
+runs, and beside one that sleeps: its programs are attached to its cgroup and to that of private
+guests, and one to the host's interfaces. The host tracks connections, because of a bridge with
+masquerading. `host, again` is the same as `host`: how far two equal rows are apart.\n";

@@ -62,25 +62,32 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Makes them; the host has a bridge with masquerading as LXC's lxc-net makes it.
+    /// Makes them, with nothing but the wire.
     pub fn new() -> Result<Self, String> {
         let (host, outside) = (Namespace::new()?, Namespace::new()?);
         let pid = outside.0.id();
         host.sh(&format!(
             "ip link set lo up
              ip link add up0 type veth peer name eth0 netns {pid}
-             ip addr add {HOST}/24 dev up0; ip addr add {NATIVE}/32 dev up0; ip link set up0 up
-             ip link add br0 type bridge forward_delay 0; ip addr add {BRIDGE}/24 dev br0; ip link set br0 up
-             sysctl -qw net.ipv4.ip_forward=1
-             nft add table ip bench
-             nft add chain ip bench post '{{ type nat hook postrouting priority srcnat; }}'
-             nft add rule ip bench post ip saddr {BRIDGE}/24 oifname up0 masquerade"
+             ip addr add {HOST}/24 dev up0; ip addr add {NATIVE}/32 dev up0; ip link set up0 up"
         ))?;
         outside.sh(&format!(
             "ip link set lo up; ip addr add {OUTSIDE}/24 dev eth0; ip link set eth0 up"
         ))?;
         host.sh(&format!("ip route add default via {OUTSIDE}"))?;
         Ok(Self { host, outside, server: None })
+    }
+
+    /// Gives the host a bridge with masquerading, as LXC's lxc-net makes it.
+    pub fn add_bridge(&self) -> Result<(), String> {
+        self.host.sh(&format!(
+            "ip link add br0 type bridge forward_delay 0
+             ip addr add {BRIDGE}/24 dev br0; ip link set br0 up
+             sysctl -qw net.ipv4.ip_forward=1
+             nft add table ip bench
+             nft add chain ip bench post '{{ type nat hook postrouting priority srcnat; }}'
+             nft add rule ip bench post ip saddr {BRIDGE}/24 oifname up0 masquerade"
+        ))
     }
 
     /// Gives the host `count` addresses for each of so many kinds of servers (`guests::address`),

@@ -75,6 +75,7 @@ table inet {table} {{
   # As new connections they would be the guest's.
   chain answers {{
     type filter hook output priority raw; policy accept;
+    meta l4proto != udp return
     ip daddr . udp dport . ip saddr . udp sport @asked_4 goto answer
     ip6 daddr . udp dport . ip6 saddr . udp sport @asked_6 goto answer
   }}

@@ -74,11 +74,15 @@ fn from_guests(mine: &str) -> String {
     iifname {mine} goto guest_source
   }}
   chain guest_source {{
+    meta l4proto tcp goto guest_addresses
     udp dport 67 drop comment "the guest's monitor answers DHCP"
-    ip daddr 127.0.0.0/8 drop
-    ip6 daddr ::1 drop
     icmpv6 type {{ nd-router-advert, nd-redirect }} drop
     icmp type redirect drop
+    goto guest_addresses
+  }}
+  chain guest_addresses {{
+    ip daddr 127.0.0.0/8 drop
+    ip6 daddr ::1 drop
     fib saddr . iif oif missing goto not_its_address
   }}
   chain not_its_address {{
@@ -89,16 +93,17 @@ fn from_guests(mine: &str) -> String {
     )
 }
 
-/// The bound of the connections that a guest opens.
+/// The bound of the connections that a guest opens. A chain of type nat sees each connection once,
+/// and none after the first chain that translates it, so this one comes before those of others.
 fn opened_by_guests(mine: &str) -> String {
     format!(
         r"
   set openers {{ type iface_index; flags dynamic; }}
   set refused_openers {{ type iface_index; flags dynamic, timeout; timeout 100ms; }}
-  # The first packet of each connection: an entry that is not in the table yet.
+  # Each connection once.
   chain opened_by_guests {{
-    type filter hook prerouting priority mangle; policy accept;
-    iifname {mine} ct state new ct status ! confirmed goto count_opened
+    type nat hook prerouting priority -190; policy accept;
+    iifname {mine} goto count_opened
   }}
   # Each time that it counts, the kernel lists the packet's connection first, and only few that are
   # gone are taken off the list then. So a guest that is refused is not counted again for a while.
@@ -177,7 +182,7 @@ fn flows(mine: &str) -> String {
   # Each connection once, behind the translation of addresses: as others see it.
   chain recorded {{
     type filter hook postrouting priority 110; policy accept;
-    iifname {mine} ct state new ct status snat ct status ! confirmed iif vmap @flows
+    ct state new ct status snat ct status ! confirmed iifname {mine} iif vmap @flows
   }}
 "
     )
@@ -193,11 +198,23 @@ fn between_guests(mine: &str, (v4, v6): (Ipv4Addr, Ipv6Addr)) -> String {
   map classes {{ type iface_index : classid; }}
   chain forward {{
     type filter hook forward priority filter; policy accept;
-    iifname {mine} meta priority set iif map @classes
-    iifname {mine} iifgroup {isolated} oifgroup {guests} goto isolated
-    oifname {mine} oifgroup {isolated} iifgroup {guests} goto isolated
-    oifname {mine} iifgroup != {guests} ct state new ct status ! dnat ip daddr {v4}/16 drop
-    oifname {mine} iifgroup != {guests} ct state new ct status ! dnat ip6 daddr {v6}/64 drop
+    iifname {mine} jump sent
+    oifname {mine} goto received
+  }}
+  chain sent {{
+    meta priority set iif map @classes
+    iifgroup {isolated} oifgroup {guests} goto isolated
+  }}
+  chain received {{
+    iifgroup {guests} goto received_from_guest
+    ct state new ct status ! dnat goto not_asked
+  }}
+  chain received_from_guest {{
+    oifgroup {isolated} goto isolated
+  }}
+  chain not_asked {{
+    ip daddr {v4}/16 drop
+    ip6 daddr {v6}/64 drop
   }}
   chain isolated {{
     ip saddr . ip daddr @hairpin_4 accept
