@@ -194,6 +194,11 @@ fn connections_of_a_guest_are_bounded(sandbox: &mut Sandbox) {
         (tracked() >= BOUND).then_some(())
     });
     assert!(flooding.netns.is_cut_off_from("192.0.2.1:80"), "it is refused");
+    topology.host.sh("nft add table ip docker
+        nft 'add chain ip docker pre { type nat hook prerouting priority -110; }'
+        nft add rule ip docker pre ip daddr 192.0.2.9 dnat to 192.0.2.1");
+    assert!(other.netns.reaches("192.0.2.9:80").is_some(), "another program translates this");
+    assert!(flooding.netns.is_cut_off_from("192.0.2.9:80"), "and it is refused there too");
     flood(38000..42000);
     let count = tracked();
     assert!((BOUND..BOUND + 100).contains(&count), "{count} are tracked");
