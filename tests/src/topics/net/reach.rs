@@ -1,5 +1,7 @@
 //! Which packets pass between guests, their host and the outside.
 
+use std::net::UdpSocket;
+
 use holm::config::{Net, Proto};
 use holm::net;
 use rustix::net::{
@@ -87,6 +89,18 @@ fn guests_without_peers_are_isolated(_: &mut Sandbox) {
             );
         }
         assert!(guest.netns.is_cut_off_from("192.0.2.2:8080"), "nor by a published port");
+    }
+    // One packet alone, which wants no answer; the host's comes after it.
+    let send = |netns: &TestNetns, to: String| {
+        netns.with(|| UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"?", to)).unwrap();
+    };
+    for (from, to) in [(&alone, &other), (&other, &alone)] {
+        let heard = to.netns.with(|| UdpSocket::bind("0.0.0.0:9").unwrap());
+        heard.set_read_timeout(Some(PATIENCE)).unwrap();
+        send(&from.netns, to.v4(9));
+        send(&topology.host, to.v4(9));
+        let (_, sender) = heard.recv_from(&mut [0; 8]).unwrap();
+        assert_ne!(sender.ip(), from.plan.guest_v4, "it is dropped");
     }
     assert!(alone.netns.reaches("192.0.2.2:8080").is_some(), "its own published port");
     assert!(topology.outside.reaches("192.0.2.2:8080").is_some());
