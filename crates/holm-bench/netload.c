@@ -7,10 +7,13 @@
  *   netload client HOST KIND N together
  *                               one of several: prints "ready", begins when it reads a byte, and ends
  *                               at the end of its input
+ *   netload client HOST KIND N same-cpu
+ *                               on the server's CPU: none has to be woken up
  *   netload requests N WORKERS ADDRESS:PORT...
  *                               so many workers get N pages by HTTP, from one address after the other
  *
- * The server is on CPU 0, the client on the last one; the workers are on CPU 0.
+ * The server is on CPU 0, the client on the last one unless it says otherwise; the workers are on
+ * CPU 0.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -146,12 +149,13 @@ static void wait_for_all(void)
 		fail("standard input");
 }
 
-static void client(const char *host, const char *kind, size_t count, int together)
+static void client(const char *host, const char *kind, size_t count, const char *how)
 {
+	int together = !strcmp(how, "together");
 	struct sockaddr_in to = { .sin_family = AF_INET };
 	if (inet_pton(AF_INET, host, &to.sin_addr) != 1)
 		fail(host);
-	pin(sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	pin(strcmp(how, "same-cpu") ? sysconf(_SC_NPROCESSORS_ONLN) - 1 : 0);
 	if (together)
 		wait_for_all();
 	double begin = now(), busy_before = busy();
@@ -258,10 +262,10 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (argc < 5 || strcmp(argv[1], "client")) {
-		fputs("usage: netload serve | client HOST KIND COUNT [together] |\n"
+		fputs("usage: netload serve | client HOST KIND COUNT [together|same-cpu] |\n"
 		      "       requests COUNT WORKERS ADDRESS:PORT...\n", stderr);
 		return 2;
 	}
-	client(argv[2], argv[3], strtoul(argv[4], NULL, 10), argc > 5);
+	client(argv[2], argv[3], strtoul(argv[4], NULL, 10), argc > 5 ? argv[5] : "");
 	return 0;
 }

@@ -8,7 +8,9 @@ use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 
 use super::error::Error;
 use super::netlink::{Batch, CREATE, Refused, Socket};
-use super::nft::{self, DESTROYSETELEM, ELEM_DATA, GETSETELEM, INET, NEWSETELEM, Place};
+use super::nft::{
+    self, CHAIN_NAME, CHAIN_TABLE, DESTROYSETELEM, ELEM_DATA, GETSETELEM, INET, NEWSETELEM, Place,
+};
 use super::request::Request;
 use crate::record::Network;
 
@@ -181,9 +183,6 @@ fn bind(batch: &mut Batch, group: u16) {
 fn chain(context: u32) -> String {
     format!("flows_{context}")
 }
-
-const CHAIN_TABLE: u16 = 1;
-const CHAIN_NAME: u16 = 3;
 
 #[cfg(test)]
 mod tests {

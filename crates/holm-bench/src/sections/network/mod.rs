@@ -135,14 +135,28 @@ fn beside<T>(
     done
 }
 
+/// Where the client is and the server: on two CPUs, or on one, which then only does their work and
+/// the kernel's.
+#[derive(Clone, Copy, PartialEq)]
+enum Cpus {
+    Two,
+    One,
+}
+
 /// The client's command line, on the host or in a guest.
 fn client(
     stage: &Stage,
     directory: &str,
     guest: Option<&str>,
     (kind, count, _): Load,
+    cpus: Cpus,
 ) -> Vec<String> {
-    let client = ["client", OUTSIDE, kind, &count.to_string()].map(str::to_owned);
+    let count = count.to_string();
+    let mut client = vec!["client", OUTSIDE, kind, &count];
+    if cpus == Cpus::One {
+        client.push("same-cpu");
+    }
+    let client: Vec<String> = client.into_iter().map(str::to_owned).collect();
     let head = match guest {
         Some(name) => holm_argv(stage, &["exec", name, "--", "/bench/netload"]),
         None => vec![format!("{directory}/netload")],
@@ -182,9 +196,10 @@ impl Network<'_> {
         &self,
         (_, host, place): &(&str, usize, Place),
         load: Load,
+        cpus: Cpus,
     ) -> Result<(f64, f64), String> {
         let wire = &self.wires[*host];
-        let client = |guest| client(self.stage, &self.directory, guest, load);
+        let client = |guest| client(self.stage, &self.directory, guest, load, cpus);
         let run = |argv: &[String]| Case::new(load.0, wire.host.argv(argv)).output();
         let output = match place {
             Place::Host => run(&client(None)),
@@ -228,19 +243,31 @@ impl Network<'_> {
     fn measure(&self, n: usize) -> Result<String, String> {
         let mut text = String::from(INTRODUCTION);
         for load in LOADS {
-            text += &self.table(load, n);
+            text += &self.on_two_cpus(load, n);
+        }
+        text += ON_ONE_CPU;
+        for load in LOADS {
+            text += &self.on_one_cpu(load, n);
         }
         self.wires.iter().try_for_each(|wire| wire.shape(1000))?;
-        text += &self.table(SHAPED, n);
+        text += "\n## On a slower wire\n";
+        text += &self.on_two_cpus(SHAPED, n);
         Ok(text)
     }
 
-    fn table(&self, load: Load, n: usize) -> String {
+    fn on_one_cpu(&self, load: Load, n: usize) -> String {
+        eprintln!("holm-bench: {}, on one CPU", load.2);
+        let timed = take_turns(rows(), n, WARM_UP, |index| {
+            self.client(&PLACES[index], load, Cpus::One).map(|(took, _)| took)
+        });
+        format!("\n### {}\n\n{}", load.2, table(&timed, HOST))
+    }
+
+    fn on_two_cpus(&self, load: Load, n: usize) -> String {
         eprintln!("holm-bench: {}", load.2);
-        let rows: Vec<Row> = PLACES.iter().map(|(name, ..)| Row::new(name)).collect();
-        let mut busy = vec![Vec::new(); rows.len()];
-        let timed = take_turns(rows, n, WARM_UP, |index| {
-            let (took, cpu) = self.client(&PLACES[index], load)?;
+        let mut busy = vec![Vec::new(); PLACES.len()];
+        let timed = take_turns(rows(), n, WARM_UP, |index| {
+            let (took, cpu) = self.client(&PLACES[index], load, Cpus::Two)?;
             busy[index].push(cpu);
             Ok(took)
         });
@@ -261,6 +288,10 @@ impl Network<'_> {
     }
 }
 
+fn rows() -> Vec<Row> {
+    PLACES.iter().map(|(name, ..)| Row::new(name)).collect()
+}
+
 fn figures(output: &str) -> Result<(f64, f64), String> {
     let mut words = output.split_whitespace().map(str::parse::<f64>);
     match (words.next(), words.next()) {
@@ -279,3 +310,10 @@ with a bridge and masquerading, as lxc-net sets up. The client takes the time; C
 the whole machine, the server's and what runs besides included. `host, again` is the same as `host`:
 how far two equal rows are apart. CoreLab's table has a virtual machine of KVM beside these (its
 Table 2); there is no KVM here, and an emulated machine says nothing of speed.\n";
+
+const ON_ONE_CPU: &str = "
+## On one CPU
+
+Client and server on the same CPU, which is never idle. Above, most of the time of short requests
+is that of waking up a CPU, which a virtual machine takes long for; here it is that of the way
+through the kernel.\n";

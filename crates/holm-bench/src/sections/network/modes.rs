@@ -3,7 +3,8 @@
 
 use super::wire::{NATIVE, Wire};
 use super::{
-    HOST, LOADS, NATIVE_GUEST, PRIVATE_GUEST, WARM_UP, beside, client, figures, holm, holm_argv,
+    Cpus, HOST, LOADS, NATIVE_GUEST, PRIVATE_GUEST, WARM_UP, beside, client, figures, holm,
+    holm_argv,
 };
 use crate::rounds::{self, Case, Row, table, take_turns};
 use crate::stage::Stage;
@@ -38,7 +39,7 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
         .and_then(|()| create(PRIVATE_GUEST, &[]))
         // As on a host with guests: the first native one loads the programs, the first one of a
         // base mounts its image.
-        .and_then(|()| beside(stage, &wire, &[NATIVE_GUEST], || starts(stage, &wire, n)))
+        .and_then(|()| beside(stage, &wire, &[NATIVE_GUEST], || Ok(starts(stage, &wire, n))))
         .map(|text| text + BESIDE + &loads(stage, &wire, &directory, n));
     for name in [NATIVE_GUEST, PRIVATE_GUEST] {
         let _ = holm(stage, &wire, &["rm", "--force", name]);
@@ -46,7 +47,7 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     measured
 }
 
-fn starts(stage: &Stage, wire: &Wire, n: usize) -> Result<String, String> {
+fn starts(stage: &Stage, wire: &Wire, n: usize) -> String {
     let cases: Vec<Case> = MODES
         .iter()
         .map(|(name, settings)| {
@@ -59,7 +60,7 @@ fn starts(stage: &Stage, wire: &Wire, n: usize) -> Result<String, String> {
         .collect();
     // Short ones, of which there can be more.
     let outcomes = rounds::run(&cases, n * 5);
-    Ok(format!("{STARTS}{}", table(&outcomes, MODES[0].0)))
+    format!("{STARTS}{}", table(&outcomes, MODES[0].0))
 }
 
 /// The same loads by a program of the host and by one in a private guest, with and without a native
@@ -72,7 +73,7 @@ fn loads(stage: &Stage, wire: &Wire, directory: &str, n: usize) -> String {
         let rows = PLACES.iter().map(|(name, ..)| Row::new(name)).collect();
         let timed = take_turns(rows, n, WARM_UP, |row| {
             let (_, guest, running) = PLACES[row];
-            let argv = wire.host.argv(&client(stage, directory, guest, *load));
+            let argv = wire.host.argv(&client(stage, directory, guest, *load, Cpus::One));
             let output = beside(stage, wire, running, || Case::new(load.0, argv).output());
             figures(&output?).map(|(took, _)| took)
         });
@@ -88,7 +89,7 @@ process; nsenter, which puts it into the host's network namespace, is in all row
 const BESIDE: &str = "
 ## Others while native guests run
 
-One client as in [network.md](network.md), on the host and in a private guest, when no native guest
-runs, and beside one that sleeps: its programs are attached to its cgroup and to that of private
-guests, and one to the host's interfaces. The host tracks connections, because of a bridge with
-masquerading. `host, again` is the same as `host`: how far two equal rows are apart.\n";
+One client as in [network.md](network.md), on the server's CPU: on the host and in a private guest,
+when no native guest runs, and beside one that sleeps. The programs of native guests are attached to
+the cgroup of all guests, and one to the host's interfaces. The host tracks connections, because of
+a bridge with masquerading. `host, again` is the same as `host`: how far two equal rows are apart.\n";

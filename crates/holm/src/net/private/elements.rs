@@ -148,7 +148,11 @@ fn packets(element: &[u8]) -> Option<u64> {
 pub fn begin_counts(network: &Network) -> Result<(), Error> {
     let key = network.host_index().to_ne_bytes();
     let group = flows::group_of(network)?;
-    Ok(Socket::netfilter()?.commit(|batch| {
+    let netfilter = Socket::netfilter()?;
+    if group.is_some() {
+        recorded::ensure(&netfilter, network.instance)?;
+    }
+    Ok(netfilter.commit(|batch| {
         for set in COUNTS {
             let element = Element { set, key: key.to_vec(), data: Vec::new() };
             element.message(batch, Request::ResetCounts, DESTROYSETELEM, network.instance);

@@ -5,22 +5,56 @@ use std::path::Path;
 
 use super::ruleset::table;
 use crate::failed::read_if_there;
+use crate::net::addresses::host_prefix;
 use crate::net::error::Error;
 use crate::net::flows::{Rule, listening};
 use crate::net::netlink::{Batch, Socket};
+use crate::net::nft;
+use crate::net::request::Request;
 use crate::record::host_index;
+
+/// The chain in which connections are told.
+const CHAIN: &str = "recorded";
+
+/// What the first guest with `net.flows` adds: without one no packet passes it.
+fn script(instance: u8) -> String {
+    let (table, mine) = (table(instance), host_prefix(instance));
+    format!(
+        r#"table inet {table} {{
+  # Each connection once, behind the translation of addresses: as others see it.
+  chain {CHAIN} {{ type filter hook postrouting priority 110; policy accept; }}
+}}
+flush chain inet {table} {CHAIN}
+add rule inet {table} {CHAIN} ct state new ct status snat ct status ! confirmed iifname "{mine}*" iif vmap @flows
+"#
+    )
+}
+
+/// Adds the chain, if it is missing.
+pub fn ensure(netfilter: &Socket, instance: u8) -> Result<(), Error> {
+    let table = table(instance);
+    if nft::has_chain(netfilter, Request::RecordFlows, &table, CHAIN)? {
+        return Ok(());
+    }
+    nft::load(&table, &script(instance))
+}
 
 /// Adds the rules again after the table was made again, for those guests whose monitors listen.
 pub fn restore(netfilter: &Socket, instance: u8) -> Result<(), Error> {
     const LISTENERS: &str = "/proc/net/netfilter/nfnetlink_log";
     let text = read_if_there(Path::new(LISTENERS))?.unwrap_or_default();
-    for (context, group) in listening(&text, instance) {
+    let listening = listening(&text, instance);
+    if !listening.is_empty() {
+        ensure(netfilter, instance)?;
+    }
+    for (context, group) in listening {
         netfilter.commit(|batch| begin(batch, instance, context, Some(group)))?;
     }
     Ok(())
 }
 
-/// Has the connections of a guest told to a group from now on, or to none.
+/// Has the connections of a guest told to a group from now on, or to none. There is a chain for
+/// them, unless it is none.
 pub fn begin(batch: &mut Batch, instance: u8, context: u32, group: Option<u16>) {
     let (table, key) = (table(instance), host_index(instance, context).to_ne_bytes());
     Rule { table: &table, key: &key, context }.begin(batch, group);

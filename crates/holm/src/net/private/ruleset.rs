@@ -28,7 +28,7 @@ pub fn ruleset(instance: u8, resolver: &Resolver) -> String {
         from_guests(&mine),
         opened_by_guests(&mine),
         translation(&mine, subnets, resolver),
-        flows(&mine),
+        flows().to_owned(),
         between_guests(&mine, subnets),
         to_host(&mine, resolver),
     ]
@@ -174,18 +174,9 @@ fn translation(mine: &str, (v4, v6): (Ipv4Addr, Ipv6Addr), resolver: &Resolver) 
     )
 }
 
-/// The connections that guests open and that are to be recorded: `flows::listen` adds who.
-fn flows(mine: &str) -> String {
-    format!(
-        r"
-  map flows {{ type iface_index : verdict; }}
-  # Each connection once, behind the translation of addresses: as others see it.
-  chain recorded {{
-    type filter hook postrouting priority 110; policy accept;
-    ct state new ct status snat ct status ! confirmed iifname {mine} iif vmap @flows
-  }}
-"
-    )
+/// The guests whose connections are to be recorded: `recorded` adds them, and the chain.
+fn flows() -> &'static str {
+    "\n  map flows { type iface_index : verdict; }\n"
 }
 
 /// Which guests reach each other, and are reached from outside.
