@@ -127,11 +127,11 @@ fn guests_cannot_spoof_addresses(_: &mut Sandbox) {
     let topology = Topology::new();
     let with_host = Net { host_access: true, ..Net::default() };
     let (honest, liar) = (topology.guest(1, 1, &Net::default()), topology.guest(1, 2, &with_host));
-    let socket = topology.host.with(|| std::net::UdpSocket::bind("[::]:7000").unwrap());
+    let socket = topology.host.with(|| UdpSocket::bind("[::]:7000").unwrap());
     socket.set_read_timeout(Some(SILENCE)).unwrap();
     let send = |from: &str, to: &str| {
         liar.netns.with(|| {
-            let sender = std::net::UdpSocket::bind(from).unwrap();
+            let sender = UdpSocket::bind(from).unwrap();
             sender.send_to(b"?", to).unwrap();
         });
         socket.recv_from(&mut [0; 8]).is_ok()
@@ -355,12 +355,12 @@ fn guests_play_no_router_for_the_host(_: &mut Sandbox) {
 fn guests_requests_for_addresses_reach_no_server_of_the_host(_: &mut Sandbox) {
     let topology = Topology::new();
     let guest = topology.guest(1, 1, &Net { host_access: true, ..Net::default() });
-    let bind = |address: &str| topology.host.with(|| std::net::UdpSocket::bind(address).unwrap());
+    let bind = |address: &str| topology.host.with(|| UdpSocket::bind(address).unwrap());
     let (server, other) = (bind("0.0.0.0:67"), bind("0.0.0.0:6767"));
     server.set_nonblocking(true).unwrap();
     other.set_read_timeout(Some(PATIENCE)).unwrap();
     guest.netns.with(|| {
-        let client = std::net::UdpSocket::bind("0.0.0.0:68").unwrap();
+        let client = UdpSocket::bind("0.0.0.0:68").unwrap();
         for port in [67, 6767] {
             client.send_to(b"?", ("192.0.2.2", port)).unwrap();
         }
