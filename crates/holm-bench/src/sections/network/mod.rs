@@ -129,10 +129,8 @@ fn beside<T>(
 ) -> Result<T, String> {
     let started = guests.iter().try_for_each(|name| holm(stage, wire, &["start", name]).map(drop));
     let done = started.and_then(|()| work());
-    for name in guests {
-        holm(stage, wire, &["kill", name])?;
-    }
-    done
+    let ended = guests.iter().try_for_each(|name| holm(stage, wire, &["kill", name]).map(drop));
+    done.and_then(|done| ended.map(|()| done))
 }
 
 /// Where the client is and the server: on two CPUs, or on one, which then only does their work and

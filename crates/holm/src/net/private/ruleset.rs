@@ -28,7 +28,7 @@ pub fn ruleset(instance: u8, resolver: &Resolver) -> String {
         from_guests(&mine),
         opened_by_guests(&mine),
         translation(&mine, subnets, resolver),
-        flows().to_owned(),
+        FLOWS.to_owned(),
         between_guests(&mine, subnets),
         to_host(&mine, resolver),
     ]
@@ -175,9 +175,7 @@ fn translation(mine: &str, (v4, v6): (Ipv4Addr, Ipv6Addr), resolver: &Resolver) 
 }
 
 /// The guests whose connections are to be recorded: `recorded` adds them, and the chain.
-fn flows() -> &'static str {
-    "\n  map flows { type iface_index : verdict; }\n"
-}
+const FLOWS: &str = "\n  map flows { type iface_index : verdict; }\n";
 
 /// Which guests reach each other, and are reached from outside.
 fn between_guests(mine: &str, (v4, v6): (Ipv4Addr, Ipv6Addr)) -> String {
