@@ -33,6 +33,7 @@ pub const TESTS: &[Test] = &[
     test!(exec).bases(&["busybox"]),
     test!(exec_child).bases(&["busybox"]),
     test!(flows).bases(&["busybox"]).slow_in(VM.0, VM.1),
+    test!(flows_start).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(freeze).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(fsck).bases(&["busybox"]).slow_in(VM.0, VM.1),
     test!(gc).bases(&["busybox"]).slow_in(VM.0, VM.1),
@@ -136,11 +137,18 @@ fn exec_child(sandbox: &mut Sandbox) {
     walk(sandbox, &Verb::harmless(&["exec", "box", "true"]).of(Traced::ExecChild));
 }
 
-/// On a host of its own: the rule for the guest's connections stays there (decision 0038).
 fn flows(sandbox: &mut Sandbox) {
+    walk_recorded(sandbox, &Verb::harmless(&["flows"]));
+}
+
+fn flows_start(sandbox: &mut Sandbox) {
+    walk_recorded(sandbox, &Verb::new(&["start", "box"], Guest::Stopped));
+}
+
+/// On a host of its own: the rule for the guest's connections stays there (decision 0038).
+fn walk_recorded(sandbox: &mut Sandbox, verb: &Verb<'_>) {
     let settings = &["--set", "net.flows=true"];
-    let verb = Verb { settings, ..Verb::harmless(&["flows"]) };
-    Topology::new().host.with(|| walk(sandbox, &verb));
+    Topology::new().host.with(|| walk(sandbox, &Verb { settings, ..*verb }));
 }
 
 fn freeze(sandbox: &mut Sandbox) {
