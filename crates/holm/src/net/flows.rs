@@ -8,13 +8,15 @@ use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 
 use super::error::Error;
 use super::netlink::{Batch, CREATE, Refused, Socket};
-use super::nft::{
-    self, CHAIN_NAME, CHAIN_TABLE, DESTROYSETELEM, ELEM_DATA, GETSETELEM, INET, NEWSETELEM, Place,
-};
+use super::nft::{self, DESTROYSETELEM, ELEM_DATA, GETSETELEM, INET, NEWSETELEM, Place};
 use super::request::Request;
 use crate::record::Network;
 
+/// The chain of a table in which connections are told.
+pub const CHAIN: &str = "recorded";
+
 const NEWCHAIN: u16 = 0x0a03;
+const GETCHAIN: u16 = 0x0a04;
 const NEWRULE: u16 = 0x0a06;
 // Without an error if there is nothing (from Linux 6.3 on).
 const DESTROYCHAIN: u16 = 0x0a1b;
@@ -62,6 +64,16 @@ pub fn listen(network: &Network) -> Result<(OwnedFd, u16), Error> {
 /// The group of a guest whose connections are to be recorded.
 pub fn group_of(network: &Network) -> Result<Option<u16>, Error> {
     network.flows.then(|| group(network.instance, network.context)).transpose()
+}
+
+/// Has nft add [`CHAIN`] to a table, if it is missing: without one no packet passes it.
+pub fn ensure_chain(netfilter: &Socket, table: &str, script: &str) -> Result<(), Error> {
+    let mut batch = Batch::default();
+    batch
+        .message(Request::RecordFlows, GETCHAIN, 0, &INET)
+        .text(CHAIN_TABLE, table)
+        .text(CHAIN_NAME, CHAIN);
+    if nft::found(netfilter, &batch, |_| {})? { Ok(()) } else { nft::load(table, script) }
 }
 
 /// Where the rule is that tells the connections of a guest.
@@ -183,6 +195,9 @@ fn bind(batch: &mut Batch, group: u16) {
 fn chain(context: u32) -> String {
     format!("flows_{context}")
 }
+
+const CHAIN_TABLE: u16 = 1;
+const CHAIN_NAME: u16 = 3;
 
 #[cfg(test)]
 mod tests {

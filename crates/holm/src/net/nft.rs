@@ -16,10 +16,6 @@ pub const INET: [u8; 4] = [1, 0, 0, 0];
 pub const GETTABLE: u16 = 0x0a01;
 const DELTABLE: u16 = 0x0a02;
 pub const TABLE_NAME: u16 = 1;
-const GETCHAIN: u16 = 0x0a04;
-// Attributes of messages about chains.
-pub const CHAIN_TABLE: u16 = 1;
-pub const CHAIN_NAME: u16 = 3;
 pub const NEWSETELEM: u16 = 0x0a0c;
 pub const GETSETELEM: u16 = 0x0a0d;
 pub const DELSETELEM: u16 = 0x0a0e;
@@ -113,18 +109,6 @@ pub fn found(
 pub fn has_table(netfilter: &Socket, table: &str) -> Result<bool, Error> {
     let mut batch = Batch::default();
     batch.message(Request::FindTable, GETTABLE, 0, &INET).text(TABLE_NAME, table);
-    found(netfilter, &batch, |_| {})
-}
-
-/// Whether a table has a chain; what asks is said where it fails.
-pub fn has_chain(
-    netfilter: &Socket,
-    request: Request,
-    table: &str,
-    chain: &str,
-) -> Result<bool, Error> {
-    let mut batch = Batch::default();
-    batch.message(request, GETCHAIN, 0, &INET).text(CHAIN_TABLE, table).text(CHAIN_NAME, chain);
     found(netfilter, &batch, |_| {})
 }
 

@@ -5,8 +5,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use super::guests::{Guests, KINDS, NATIVE, PRIVATE};
-use super::wire::{OUTSIDE, Wire};
-use super::{WARM_UP, holm_argv};
+use super::wire::Wire;
+use super::{WARM_UP, client};
 use crate::build::SLEEP;
 use crate::cpu_time::CpuTime;
 use crate::rounds::{Outcome, Row, take_turns};
@@ -66,17 +66,12 @@ impl Datagrams<'_> {
     }
 
     fn once(&self, kind: usize, count: usize, size: u32) -> Result<(f64, f64), String> {
-        let (load, each) = (format!("udp-{size}"), (TOTAL / count).to_string());
-        let client = ["client", OUTSIDE, &load, &each, "together"];
+        let (load, each) = (format!("udp-{size}"), TOTAL / count);
         let start = |number| {
-            let argv = if kind == NATIVE || kind == PRIVATE {
-                let name = Guests::name(kind, number);
-                let head = ["exec", &name, "--", "/bench/netload"];
-                holm_argv(self.stage, &[&head[..], &client].concat())
-            } else {
-                let program = format!("{}/netload", self.directory);
-                [&[program.as_str()][..], &client].concat().iter().map(|&it| it.into()).collect()
-            };
+            let is_guest = kind == NATIVE || kind == PRIVATE;
+            let guest = is_guest.then(|| Guests::name(kind, number));
+            let argv =
+                client(self.stage, self.directory, guest.as_deref(), (&load, each), &["together"]);
             Sender::start(&self.wire.host.argv(&argv))
         };
         let mut senders: Vec<Sender> = (0..count).map(start).collect::<Result<_, _>>()?;

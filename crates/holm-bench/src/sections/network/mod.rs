@@ -23,7 +23,7 @@ const HOST: &str = "host";
 const WARM_UP: usize = 1;
 
 /// A load: its kind for the program, how much of it, and what that is.
-type Load = (&'static str, u32, &'static str);
+type Load = (&'static str, usize, &'static str);
 const LOADS: [Load; 5] = [
     ("stream", 30_000, "One TCP connection that sends 1.83 GiB"),
     ("echo", 20_000, "20000 times one byte and its echo, by one TCP connection"),
@@ -106,16 +106,13 @@ fn prepare(stage: &Stage) -> Result<(Wire, String), String> {
     Ok((wire, directory))
 }
 
-/// Makes a guest with the client at /bench, in which nothing else runs.
-fn create(
-    stage: &Stage,
-    wire: &Wire,
-    directory: &str,
-    name: &str,
-    settings: &[&str],
-) -> Result<(), String> {
+/// Makes [`NATIVE_GUEST`] or [`PRIVATE_GUEST`], with the client at /bench; nothing else runs in it.
+fn create(stage: &Stage, wire: &Wire, directory: &str, name: &str) -> Result<(), String> {
     let mount = format!("{directory}:/bench:ro");
+    let address = format!("net.address={NATIVE}");
+    let native = ["--net", "native", "--set", &address];
     let head = ["create", name, "--base", "minimal", "-v", &mount];
+    let settings = if name == NATIVE_GUEST { &native[..] } else { &[] };
     let command = ["--", "/bin/sleep", SLEEP];
     holm(stage, wire, &[&head[..], settings, &command].concat()).map(drop)
 }
@@ -133,33 +130,25 @@ fn beside<T>(
     done.and_then(|done| ended.map(|()| done))
 }
 
-/// Where the client is and the server: on two CPUs, or on one, which then only does their work and
-/// the kernel's.
-#[derive(Clone, Copy, PartialEq)]
-enum Cpus {
-    Two,
-    One,
-}
+/// How the client runs: by itself, or on the server's CPU, which is never idle then.
+const ON_ITS_OWN_CPU: &[&str] = &[];
+const ON_THE_SAME_CPU: &[&str] = &["same-cpu"];
 
 /// The client's command line, on the host or in a guest.
 fn client(
     stage: &Stage,
     directory: &str,
     guest: Option<&str>,
-    (kind, count, _): Load,
-    cpus: Cpus,
+    (kind, count): (&str, usize),
+    how: &[&str],
 ) -> Vec<String> {
     let count = count.to_string();
-    let mut client = vec!["client", OUTSIDE, kind, &count];
-    if cpus == Cpus::One {
-        client.push("same-cpu");
-    }
-    let client: Vec<String> = client.into_iter().map(str::to_owned).collect();
+    let client = [&["client", OUTSIDE, kind, &count], how].concat();
     let head = match guest {
         Some(name) => holm_argv(stage, &["exec", name, "--", "/bench/netload"]),
         None => vec![format!("{directory}/netload")],
     };
-    [&head[..], &client].concat()
+    head.into_iter().chain(client.into_iter().map(str::to_owned)).collect()
 }
 
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
@@ -174,13 +163,10 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
 
 impl Network<'_> {
     fn create(&self) -> Result<(), String> {
-        let address = format!("net.address={NATIVE}");
-        let native = ["--net", "native", "--set", &address];
-        let create = |host: usize, name, settings| {
-            create(self.stage, &self.wires[host], &self.directory, name, settings)
-        };
-        create(PLAIN, NATIVE_GUEST, &native)?;
-        create(ROUTED, PRIVATE_GUEST, &[])
+        let create =
+            |host: usize, name| create(self.stage, &self.wires[host], &self.directory, name);
+        create(PLAIN, NATIVE_GUEST)?;
+        create(ROUTED, PRIVATE_GUEST)
     }
 
     fn remove(&self) {
@@ -193,12 +179,12 @@ impl Network<'_> {
     fn client(
         &self,
         (_, host, place): &(&str, usize, Place),
-        load: Load,
-        cpus: Cpus,
+        (kind, count, _): Load,
+        how: &[&str],
     ) -> Result<(f64, f64), String> {
         let wire = &self.wires[*host];
-        let client = |guest| client(self.stage, &self.directory, guest, load, cpus);
-        let run = |argv: &[String]| Case::new(load.0, wire.host.argv(argv)).output();
+        let client = |guest| client(self.stage, &self.directory, guest, (kind, count), how);
+        let run = |argv: &[String]| Case::new(kind, wire.host.argv(argv)).output();
         let output = match place {
             Place::Host => run(&client(None)),
             Place::Guest(name) => beside(self.stage, wire, &[name], || run(&client(Some(name)))),
@@ -256,7 +242,7 @@ impl Network<'_> {
     fn on_one_cpu(&self, load: Load, n: usize) -> String {
         eprintln!("holm-bench: {}, on one CPU", load.2);
         let timed = take_turns(rows(), n, WARM_UP, |index| {
-            self.client(&PLACES[index], load, Cpus::One).map(|(took, _)| took)
+            self.client(&PLACES[index], load, ON_THE_SAME_CPU).map(|(took, _)| took)
         });
         format!("\n### {}\n\n{}", load.2, table(&timed, HOST))
     }
@@ -265,7 +251,7 @@ impl Network<'_> {
         eprintln!("holm-bench: {}", load.2);
         let mut busy = vec![Vec::new(); PLACES.len()];
         let timed = take_turns(rows(), n, WARM_UP, |index| {
-            let (took, cpu) = self.client(&PLACES[index], load, Cpus::Two)?;
+            let (took, cpu) = self.client(&PLACES[index], load, ON_ITS_OWN_CPU)?;
             busy[index].push(cpu);
             Ok(took)
         });

@@ -1,10 +1,10 @@
-//! What a start costs with each kind of network, and what the host's own programs pay while native
-//! guests run.
+//! What a start costs with each kind of network, and what programs of the host and of private
+//! guests pay while native guests run.
 
-use super::wire::{NATIVE, Wire};
+use super::wire::Wire;
 use super::{
-    Cpus, HOST, LOADS, NATIVE_GUEST, PRIVATE_GUEST, WARM_UP, beside, client, figures, holm,
-    holm_argv,
+    HOST, LOADS, NATIVE_GUEST, ON_THE_SAME_CPU, PRIVATE_GUEST, WARM_UP, beside, client, figures,
+    holm, holm_argv,
 };
 use crate::rounds::{self, Case, Row, table, take_turns};
 use crate::stage::Stage;
@@ -28,15 +28,14 @@ const MODES: [(&str, &str); 6] = [
     ("a bridge", "net.mode=none,net.lan=bridge:br0@198.18.0.7/24"),
     ("a macvlan", "net.mode=none,net.lan=macvlan:up0@192.0.2.7/24"),
 ];
+
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     let (wire, directory) = super::prepare(stage)?;
     wire.add_addresses(1, 1)?;
     wire.add_bridge()?;
-    let address = format!("net.address={NATIVE}");
-    let native = ["--net", "native", "--set", &address];
-    let create = |name, settings| super::create(stage, &wire, &directory, name, settings);
-    let measured = create(NATIVE_GUEST, &native)
-        .and_then(|()| create(PRIVATE_GUEST, &[]))
+    let create = |name| super::create(stage, &wire, &directory, name);
+    let measured = create(NATIVE_GUEST)
+        .and_then(|()| create(PRIVATE_GUEST))
         // As on a host with guests: the first native one loads the programs, the first one of a
         // base mounts its image.
         .and_then(|()| beside(stage, &wire, &[NATIVE_GUEST], || Ok(starts(stage, &wire, n))))
@@ -68,16 +67,17 @@ fn starts(stage: &Stage, wire: &Wire, n: usize) -> String {
 fn loads(stage: &Stage, wire: &Wire, directory: &str, n: usize) -> String {
     let mut text = String::new();
     // By TCP one byte at a time, connections, and small datagrams.
-    for load in &LOADS[1..4] {
-        eprintln!("holm-bench: {}", load.2);
+    for &(kind, count, title) in &LOADS[1..4] {
+        eprintln!("holm-bench: {title}");
         let rows = PLACES.iter().map(|(name, ..)| Row::new(name)).collect();
         let timed = take_turns(rows, n, WARM_UP, |row| {
             let (_, guest, running) = PLACES[row];
-            let argv = wire.host.argv(&client(stage, directory, guest, *load, Cpus::One));
-            let output = beside(stage, wire, running, || Case::new(load.0, argv).output());
+            let client = client(stage, directory, guest, (kind, count), ON_THE_SAME_CPU);
+            let argv = wire.host.argv(&client);
+            let output = beside(stage, wire, running, || Case::new(kind, argv).output());
             figures(&output?).map(|(took, _)| took)
         });
-        text += &format!("\n### {}\n\n{}", load.2, table(&timed, HOST));
+        text += &format!("\n### {title}\n\n{}", table(&timed, HOST));
     }
     text
 }

@@ -17,7 +17,7 @@ use super::directory::fail;
 use super::programs;
 use crate::failed::read_if_there;
 use crate::net::error::Error;
-use crate::net::flows::{self, Rule};
+use crate::net::flows::{self, CHAIN, Rule};
 use crate::net::lock;
 use crate::net::netlink::{Batch, Socket};
 use crate::net::nft::{self, GETSETELEM, NEWSETELEM, Place};
@@ -88,16 +88,16 @@ table inet {table} {{
     )
 }
 
-/// What the first guest with `net.flows` adds: without one no packet passes it.
+/// What the first guest with `net.flows` adds.
 fn recording(table: &str) -> String {
     format!(
         r"table inet {table} {{
   map flows {{ type cgroupsv2 : verdict; }}
-  chain recorded {{ type filter hook output priority 110; policy accept; }}
+  chain {CHAIN} {{ type filter hook output priority 110; policy accept; }}
 }}
-flush chain inet {table} recorded
+flush chain inet {table} {CHAIN}
 # Each connection that leaves the host from a shared address once, as others see it.
-add rule inet {table} recorded oifname != lo meta nfproto ipv4 ct state new ct status ! confirmed socket cgroupv2 level {GUEST_LEVEL} vmap @flows
+add rule inet {table} {CHAIN} oifname != lo meta nfproto ipv4 ct state new ct status ! confirmed socket cgroupv2 level {GUEST_LEVEL} vmap @flows
 "
     )
 }
@@ -140,12 +140,9 @@ pub fn bound(instance: u8, pool: BorrowedFd<'_>) -> Result<bool, Error> {
 pub fn tell_flows(network: &Network, id: CgroupId) -> Result<(), Error> {
     let group = flows::group_of(network)?;
     let table = table(network.instance);
-    nft::load(&table, &recording(&table))?;
-    with_rule(
-        network,
-        id,
-        |rule| Ok(Socket::netfilter()?.commit(|batch| rule.begin(batch, group))?),
-    )
+    let netfilter = Socket::netfilter()?;
+    flows::ensure_chain(&netfilter, &table, &recording(&table))?;
+    with_rule(network, id, |rule| Ok(netfilter.commit(|batch| rule.begin(batch, group))?))
 }
 
 /// Whether they are.

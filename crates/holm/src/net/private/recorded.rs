@@ -7,16 +7,11 @@ use super::ruleset::table;
 use crate::failed::read_if_there;
 use crate::net::addresses::host_prefix;
 use crate::net::error::Error;
-use crate::net::flows::{Rule, listening};
+use crate::net::flows::{CHAIN, Rule, ensure_chain, listening};
 use crate::net::netlink::{Batch, Socket};
-use crate::net::nft;
-use crate::net::request::Request;
 use crate::record::host_index;
 
-/// The chain in which connections are told.
-const CHAIN: &str = "recorded";
-
-/// What the first guest with `net.flows` adds: without one no packet passes it.
+/// What the first guest with `net.flows` adds.
 fn script(instance: u8) -> String {
     let (table, mine) = (table(instance), host_prefix(instance));
     format!(
@@ -32,11 +27,7 @@ add rule inet {table} {CHAIN} ct state new ct status snat ct status ! confirmed 
 
 /// Adds the chain, if it is missing.
 pub fn ensure(netfilter: &Socket, instance: u8) -> Result<(), Error> {
-    let table = table(instance);
-    if nft::has_chain(netfilter, Request::RecordFlows, &table, CHAIN)? {
-        return Ok(());
-    }
-    nft::load(&table, &script(instance))
+    ensure_chain(netfilter, &table(instance), &script(instance))
 }
 
 /// Adds the rules again after the table was made again, for those guests whose monitors listen.
