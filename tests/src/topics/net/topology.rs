@@ -22,7 +22,7 @@ use rustix::process::{Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::command::Outcome;
-use crate::process::Stopped;
+use crate::process::{Stopped, has_ended};
 use crate::sandbox::Sandbox;
 
 /// How long a test waits for what has to arrive.
@@ -259,6 +259,8 @@ impl Topology {
         let mut stopped = self.host.with(|| Stopped::of(sandbox, &mut command, step));
         stopped.kill_command();
         let _ = kill_process(stopped.at, Signal::KILL); // the same process before the fork
+        // Until then it holds the guest's lock, and a command that finds it held repairs nothing.
+        sandbox.wait_for("its end", || has_ended(stopped.at).then_some(()));
     }
 
     /// Plans, attaches and configures a private guest.
