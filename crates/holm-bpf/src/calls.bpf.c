@@ -65,19 +65,15 @@ static __always_inline bool is_translated(__u32 protocol)
 }
 
 /* Counts a socket that is made. False if there are too many. */
-static __always_inline bool is_made(struct bpf_sock *socket, __u32 network)
+static __always_inline bool is_made(struct bpf_sock *socket, const struct guest *guest)
 {
-	__u32 all = 0;
-	__u32 *total = bpf_map_lookup_elem(&sockets, &all);
-	__u32 *own = bpf_map_lookup_elem(&sockets, &network);
-	/* It runs since before there was this map. */
-	if (!total || !own)
-		return true;
-	if (*own >= SOCKETS_OF_A_GUEST || *total >= SOCKETS_OF_ALL ||
-	    !bpf_sk_storage_get(&made, socket, &network, BPF_SK_STORAGE_GET_F_CREATE))
+	__u64 cookie = bpf_get_socket_cookie(socket);
+	__u32 number = number_of(guest);
+	__u32 *own = bpf_map_lookup_elem(&held, &number);
+	if (!own || *own >= SOCKETS_OF_A_GUEST ||
+	    bpf_map_update_elem(&makers, &cookie, &number, BPF_NOEXIST))
 		return false;
 	__sync_fetch_and_add(own, 1);
-	__sync_fetch_and_add(total, 1);
 	return true;
 }
 
@@ -92,10 +88,10 @@ int sock_create(struct bpf_sock *socket)
 		if (!is_translated(socket->protocol))
 			return refuse(EPROTONOSUPPORT);
 		__u32 network = guest->loopback;
-		if (guest->shares && socket->protocol == IPPROTO_TCP &&
+		if (guest->shares &&
 		    !bpf_sk_storage_get(&sharing, socket, &network, BPF_SK_STORAGE_GET_F_CREATE))
 			return refuse(ENOBUFS);
-		return is_made(socket, network) ? 1 : refuse(ENOBUFS);
+		return is_made(socket, guest) ? 1 : refuse(ENOBUFS);
 	}
 	bpf_sk_storage_get(&elsewhere, socket, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	return 1;
@@ -115,10 +111,11 @@ int sock_release(struct bpf_sock *socket)
 	__u32 *network = bpf_sk_storage_get(&counted, socket, NULL, 0);
 	if (network)
 		forget(&listening, *network);
-	network = bpf_sk_storage_get(&made, socket, NULL, 0);
-	if (network) {
-		forget(&sockets, *network);
-		forget(&sockets, 0);
+	__u64 cookie = bpf_get_socket_cookie(socket);
+	__u32 *number = bpf_map_lookup_elem(&makers, &cookie);
+	if (number) {
+		forget(&held, *number);
+		bpf_map_delete_elem(&makers, &cookie);
 	}
 	return 1;
 }
@@ -144,7 +141,7 @@ static __always_inline bool is_taken(struct bpf_sock_addr *ctx, const struct gue
 		bpf_sk_lookup_udp(ctx, &name, sizeof(name.ipv4), BPF_F_CURRENT_NETNS, 0);
 	if (!has)
 		return false;
-	__u32 *network = bpf_sk_storage_get(&made, has, NULL, 0);
+	__u32 *network = bpf_sk_storage_get(&sharing, has, NULL, 0);
 	bool own = network && *network == guest->loopback;
 	bpf_sk_release(has);
 	return !own;

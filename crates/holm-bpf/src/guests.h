@@ -39,16 +39,18 @@ struct guest {
 	__u8 count4;
 	__u8 shares; /* its IPv4 address is also that of other guests, and of the host */
 	__u8 added; /* and the host has that only while one of them runs */
-	__u8 unused;
+	__u8 uncapped; /* it has no net.cap; 0 also where that was not noted yet */
 	__u32 count6;
 	__be32 own4[MOST];
 	struct address own6[MOST];
 };
 _Static_assert(sizeof(struct guest) == 200, "holm-bpf's GUEST");
 
-/* The networks 127.A.B.0 of guests are counted from here, by 1024 for each instance: the number is
- * also that of the guest's HTB class on the uplink, 486d:NUMBER (holm's net/shaping). */
+/* The networks 127.A.B.0 of guests are counted from here, by 1024 for each instance, which has its own
+ * maps. The count is also that of the guest's HTB class on the uplink, 486d:COUNT (holm's
+ * net/shaping). */
 #define FIRST_LOOPBACK 0x7f040000
+#define GUESTS 1024
 #define QDISC 0x486d0000
 
 /* The priority of datagrams that the host's connection tracking leaves alone, 486f:1 (holm's
@@ -91,22 +93,21 @@ struct {
 	int unused;
 } counted SEC(".maps");
 
-/* How many sockets a guest has made, by its loopback network, and all guests together, by 0. Each can
- * hold a port at its address, and the kernel then gives that port to no socket without an address
- * either, of the host's: of 28232 that it chooses from, some are left. */
+/* How many sockets a guest has made, by its number. Each can hold a port at its address,
+ * and the kernel then gives that port to no socket without an address either, of the host's. */
 #define SOCKETS_OF_A_GUEST 8192
-#define SOCKETS_OF_ALL 20480
 struct {
 	int unused;
-} sockets SEC(".maps");
+} held SEC(".maps");
 
-/* The sockets that are counted there, with the loopback network of their guest. */
+/* The sockets that are counted there, by their cookies, with the number of their guest. It has room
+ * for those of all guests. The kernel's storage in sockets would cost each connection
+ * 5 % of its time: it is allocated, and freed after a grace period. */
 struct {
 	int unused;
-} made SEC(".maps");
+} makers SEC(".maps");
 
-/* What a guest has sent and received, by its loopback network, on each CPU: holm-bpf's `Traffic`
- * reads it. Whoever counts can be interrupted by one that counts on the same CPU. */
+/* What a guest has sent and received, by its number, on each CPU: holm-bpf's `Traffic` reads it. Whoever counts can be interrupted by one that counts on the same CPU. */
 struct traffic {
 	__u64 sent_packets, sent_bytes, received_packets, received_bytes;
 	__u64 opened, accepted; /* TCP connections */
@@ -115,7 +116,7 @@ struct traffic {
 _Static_assert(sizeof(struct traffic) == 72, "holm-bpf's TRAFFIC");
 struct {
 	int unused;
-} traffic SEC(".maps");
+} counters SEC(".maps");
 
 /* How fast a guest may receive, by its loopback network: holm-bpf's `cap_value` writes it. A token
  * bucket as a time: until `next` all that may be received by now has been. */
@@ -159,7 +160,7 @@ struct {
  * now. */
 struct {
 	int unused;
-} looking SEC(".maps");
+} searching SEC(".maps");
 
 /* Sockets of the host, bound to no address, that have sent a datagram to a guest: to an address of
  * its own the host sends from that very address, and is answered there. */
@@ -174,8 +175,8 @@ struct {
 	int unused;
 } any SEC(".maps");
 
-/* TCP sockets of guests that share an address, with the loopback network of their guest, and those
- * that they accept: their address does not tell whose they are. */
+/* Sockets of guests that share an address, with the loopback network of their guest, and those that
+ * they accept: their address does not tell whose they are. */
 struct {
 	int unused;
 } sharing SEC(".maps");
@@ -323,10 +324,22 @@ static __always_inline bool owns_alone(const struct guest *guest, const struct a
 	return owns6(guest, address);
 }
 
+/* Its class on the uplink. */
+static __always_inline __u32 class_of(const struct guest *guest)
+{
+	return (bpf_ntohl(guest->loopback) - FIRST_LOOPBACK) >> 8;
+}
+
+/* Its number among the guests of its instance. */
+static __always_inline __u32 number_of(const struct guest *guest)
+{
+	return class_of(guest) % GUESTS;
+}
+
 /* What tells the listeners of a guest on "any" from others at the same first address. */
 static __always_inline __u16 any_of(const struct guest *guest)
 {
-	return guest->shares ? 1 + ((bpf_ntohl(guest->loopback) - FIRST_LOOPBACK) >> 8) : 1;
+	return guest->shares ? 1 + class_of(guest) : 1;
 }
 
 static __always_inline bool is_tracking(void)

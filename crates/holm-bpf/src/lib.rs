@@ -70,7 +70,8 @@ pub const BUILD_PREFIX: &str = "build-";
 /// A name for this build of the programs, which another build does not have.
 pub const BUILD: &str = include!(concat!(env!("OUT_DIR"), "/build-name.rs"));
 
-/// Where `shares` and `added` are in it: before there was that, bytes of a count that were 0.
+/// Where `shares`, `added` and `uncapped` are in it: before there was that, bytes of a count that
+/// were 0.
 const SHARES: usize = 33;
 
 /// Where its IPv4 addresses are in it.
@@ -100,10 +101,10 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// The value in [`Map::Traffic`] before anything is counted.
+    /// The value in [`Map::Counters`] before anything is counted.
     pub const NONE: [u8; TRAFFIC as usize] = [0; TRAFFIC as usize];
 
-    /// Adds up the values of all CPUs in [`Map::Traffic`].
+    /// Adds up the values of all CPUs in [`Map::Counters`].
     pub fn of_all_cpus(values: &[u8]) -> Self {
         let mut sum = [0u64; 9];
         for value in values.chunks_exact(TRAFFIC as usize) {
@@ -155,6 +156,8 @@ pub struct Guest {
     pub addresses: Vec<IpAddr>,
     /// How it shares its IPv4 address with other guests; `None` if that is its alone.
     pub shared: Option<Shared>,
+    /// Whether it has an entry in [`Map::Caps`].
+    pub capped: bool,
 }
 
 /// An address that several guests have.
@@ -194,6 +197,7 @@ impl Guest {
             bytes[SHARES] = 1;
             bytes[SHARES + 1] = added.into();
         }
+        bytes[SHARES + 2] = (!self.capped).into();
         bytes
     }
 
@@ -359,6 +363,7 @@ mod tests {
             loopback6: "fd00::1".parse().unwrap(),
             addresses: vec!["10.0.0.1".parse().unwrap(), "fd00::2".parse().unwrap()],
             shared: None,
+            capped: true,
         };
         let bytes = guest.to_bytes();
         assert_eq!(bytes.len(), GUEST as usize);

@@ -22,17 +22,17 @@ pub enum Map {
     Listening,
     /// Sockets that are counted there.
     Counted,
-    /// How many sockets a guest has made, by its loopback network, and all together, by 0.
-    Sockets,
-    /// Sockets that are counted there.
-    Made,
-    /// [`Traffic`](crate::Traffic) of a guest by its loopback network, on each CPU.
-    Traffic,
+    /// How many sockets a guest has made, by its number.
+    Held,
+    /// The number of the guest that has made a socket, by the socket's cookie.
+    Makers,
+    /// [`Traffic`](crate::Traffic) of a guest by its number, on each CPU.
+    Counters,
     /// How fast a guest may receive, by its loopback network: [`cap_value`](crate::cap_value).
     Caps,
     /// Sockets that were bound to "any", or sent something without having been bound.
     Any,
-    /// TCP sockets of guests that share an address.
+    /// Sockets of guests that share an address.
     Sharing,
     /// Unix sockets of guests that have a name or have asked one.
     Names,
@@ -47,7 +47,7 @@ pub enum Map {
     /// Addresses and ports that were asked by UDP, and are no socket's.
     Unserved,
     /// Whether a CPU looks for the socket of a datagram, by 0.
-    Looking,
+    Searching,
     /// Addresses and ports at which the host has sent a datagram to a guest.
     Hosts,
     /// What a guest may send to a port of a bridge: [`Port`](crate::Port), by 0. Each port has its
@@ -66,9 +66,9 @@ impl Map {
         Self::Listeners,
         Self::Listening,
         Self::Counted,
-        Self::Sockets,
-        Self::Made,
-        Self::Traffic,
+        Self::Held,
+        Self::Makers,
+        Self::Counters,
         Self::Caps,
         Self::Any,
         Self::Sharing,
@@ -78,7 +78,7 @@ impl Map {
         Self::Tracking,
         Self::Told,
         Self::Unserved,
-        Self::Looking,
+        Self::Searching,
         Self::Hosts,
     ];
 
@@ -90,9 +90,9 @@ impl Map {
             Self::Listeners => "listeners",
             Self::Listening => "listening",
             Self::Counted => "counted",
-            Self::Sockets => "sockets",
-            Self::Made => "made",
-            Self::Traffic => "traffic",
+            Self::Held => "held",
+            Self::Makers => "makers",
+            Self::Counters => "counters",
             Self::Caps => "caps",
             Self::Any => "any",
             Self::Sharing => "sharing",
@@ -102,7 +102,7 @@ impl Map {
             Self::Tracking => "tracking",
             Self::Told => "told",
             Self::Unserved => "unserved",
-            Self::Looking => "looking",
+            Self::Searching => "searching",
             Self::Hosts => "hosts",
             Self::Port => "port",
             Self::Departures => "departures",
@@ -117,16 +117,16 @@ impl Map {
             Self::Listeners => (24, 8),
             Self::Listening
             | Self::Counted
-            | Self::Sockets
-            | Self::Made
+            | Self::Held
             | Self::Any
             | Self::Sharing
             | Self::Names
             | Self::Tracking
-            | Self::Looking
+            | Self::Searching
             | Self::Elsewhere => (4, 4),
-            Self::Traffic => (4, TRAFFIC),
+            Self::Counters => (4, TRAFFIC),
             Self::Caps | Self::Departures => (4, 16),
+            Self::Makers => (8, 4),
             Self::Asked => (20, 16),
             Self::Told => (20, 8),
             Self::Unserved | Self::Hosts => (24, 4),

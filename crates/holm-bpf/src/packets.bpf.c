@@ -44,11 +44,11 @@ static __always_inline struct guest *guest_of(struct __sk_buff *packet)
 	return bpf_map_lookup_elem(&guests, &cgroup);
 }
 
-/* What is counted of a guest. NULL if it runs since before there was this map. */
+/* What is counted of a guest; never NULL. */
 static __always_inline struct traffic *traffic_of(const struct guest *guest)
 {
-	__u32 network = guest->loopback;
-	return bpf_map_lookup_elem(&traffic, &network);
+	__u32 number = number_of(guest);
+	return bpf_map_lookup_elem(&counters, &number);
 }
 
 /* Whether a packet of a guest is from itself to itself: a guest with a stack of its own would have it
@@ -66,7 +66,7 @@ int egress(struct __sk_buff *packet)
 	struct address from, to;
 	if (!guest)
 		return 1;
-	packet->priority = QDISC | ((bpf_ntohl(guest->loopback) - FIRST_LOOPBACK) >> 8);
+	packet->priority = QDISC | class_of(guest);
 	bool passes = addresses(packet, &from, &to) && owns6(guest, &from);
 	if (!passes && is_elsewhere(packet))
 		return 1;
@@ -84,6 +84,8 @@ int egress(struct __sk_buff *packet)
  * count its packet: those are a few in a thousand. */
 static __always_inline bool is_within_cap(struct __sk_buff *packet, const struct guest *guest)
 {
+	if (guest->uncapped)
+		return true;
 	__u32 network = guest->loopback;
 	struct cap *cap = bpf_map_lookup_elem(&caps, &network);
 	if (!cap || !cap->rate)
@@ -224,18 +226,16 @@ static __always_inline bool assign(struct bpf_sk_lookup *ctx, struct listener *k
 static __always_inline bool is_looking(void)
 {
 	__u32 only = 0;
-	__u32 *looking_now = bpf_map_lookup_elem(&looking, &only);
-	return looking_now && *looking_now;
+	__u32 *looking = bpf_map_lookup_elem(&searching, &only);
+	return looking && *looking;
 }
 
 static __always_inline void set_looking(__u32 value)
 {
 	__u32 only = 0;
-	__u32 *looking_now = bpf_map_lookup_elem(&looking, &only);
-	if (looking_now)
-		*looking_now = value;
-	else
-		bpf_map_update_elem(&looking, &only, &value, BPF_NOEXIST);
+	__u32 *looking = bpf_map_lookup_elem(&searching, &only);
+	if (looking)
+		*looking = value;
 }
 
 /* Connections to an address of a guest reach its sockets, never those that others bound to "any".

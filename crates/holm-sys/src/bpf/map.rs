@@ -11,8 +11,10 @@ use super::{bpf, get_info, open_pinned};
 pub enum MapKind {
     /// Values by key, at most so many.
     Hash(u32),
+    /// So many values, by number, all of which are there from the start and 0 then.
+    Array(u32),
     /// The same, with a value for each CPU.
-    PerCpuHash(u32),
+    PerCpuArray(u32),
     /// As `Hash`; where there are too many, those that were not used for longest are removed.
     LruHash(u32),
     /// Sockets by key, at most so many.
@@ -71,7 +73,7 @@ struct LoadTypes {
     padding: u32,
 }
 
-const PER_CPU_HASH: u32 = 5;
+const PER_CPU_ARRAY: u32 = 6;
 
 const MAP_CREATE: i32 = 0;
 const MAP_LOOKUP_ELEM: i32 = 1;
@@ -87,7 +89,8 @@ impl Map {
         const CLONE: u32 = 1 << 9;
         let (map_type, max_entries) = match kind {
             MapKind::Hash(entries) => (1, entries),
-            MapKind::PerCpuHash(entries) => (PER_CPU_HASH, entries),
+            MapKind::Array(entries) => (2, entries),
+            MapKind::PerCpuArray(entries) => (PER_CPU_ARRAY, entries),
             MapKind::LruHash(entries) => (9, entries),
             MapKind::SockHash(entries) => (18, entries),
             MapKind::SkStorage(_) => (24, 0),
@@ -230,7 +233,7 @@ impl AsFd for Map {
 
 /// How many values a key of such a map has. Values of CPUs are a multiple of 8 bytes each.
 fn copies(map_type: u32) -> io::Result<usize> {
-    if map_type != PER_CPU_HASH {
+    if map_type != PER_CPU_ARRAY {
         return Ok(1);
     }
     let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;

@@ -34,6 +34,7 @@ pub fn tests() -> Vec<Test> {
         native::changes::TESTS,
         native::closed::TESTS,
         native::passing::TESTS,
+        native::ports::TESTS,
         native::sharing::TESTS,
         native::unix::TESTS,
         ports::TESTS,

@@ -307,6 +307,8 @@ fn what_a_native_guest_receives_is_capped(sandbox: &mut Sandbox) {
         (bytes > 2.0 * CAP * seconds).then_some(())
     });
     assert_eq!(dropped(), before);
+    host.holm(&["set", "slow", "net.cap=8M"]).ok();
+    sandbox.wait_for("it is bounded again", || (dropped() > before).then_some(()));
     flood.end(&host);
 }
 

@@ -103,6 +103,7 @@ fn others(maps: &Path, put: bool) -> Result<(), String> {
                 IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, low)),
             ],
             shared: None,
+            capped: false,
         };
         let id = (FIRST_CGROUP + number).to_ne_bytes();
         if put {

@@ -33,7 +33,9 @@ const LOADS: [Load; 5] = [
 ];
 const SHAPED: Load = ("stream", 4_000, "One TCP connection that sends 250 MiB, 1 Gbit/s at most");
 
-/// The guests that have the client.
+/// The guests that have the client. The first has the host's network: what it costs is not the
+/// network's.
+const HOST_NET_GUEST: &str = "bench-host";
 const NATIVE_GUEST: &str = "bench-native";
 const PRIVATE_GUEST: &str = "bench-private";
 
@@ -51,9 +53,10 @@ const PLAIN: usize = 0;
 const ROUTED: usize = 1;
 const BRIDGED_BY: usize = 2;
 
-const PLACES: [(&str, usize, Place); 6] = [
+const PLACES: [(&str, usize, Place); 7] = [
     (HOST, PLAIN, Place::Host),
     ("host, again", PLAIN, Place::Host),
+    ("guest with the host's network", PLAIN, Place::Guest(HOST_NET_GUEST)),
     ("native", PLAIN, Place::Guest(NATIVE_GUEST)),
     ("private", ROUTED, Place::Guest(PRIVATE_GUEST)),
     ("LXC, veth and bridge", BRIDGED_BY, Place::Lxc),
@@ -106,13 +109,17 @@ fn prepare(stage: &Stage) -> Result<(Wire, String), String> {
     Ok((wire, directory))
 }
 
-/// Makes [`NATIVE_GUEST`] or [`PRIVATE_GUEST`], with the client at /bench; nothing else runs in it.
+/// Makes one of these guests, with the client at /bench; nothing else runs in it.
 fn create(stage: &Stage, wire: &Wire, directory: &str, name: &str) -> Result<(), String> {
     let mount = format!("{directory}:/bench:ro");
     let address = format!("net.address={NATIVE}");
     let native = ["--net", "native", "--set", &address];
     let head = ["create", name, "--base", "minimal", "-v", &mount];
-    let settings = if name == NATIVE_GUEST { &native[..] } else { &[] };
+    let settings = match name {
+        HOST_NET_GUEST => &["--net", "host"][..],
+        NATIVE_GUEST => &native,
+        _ => &[],
+    };
     let command = ["--", "/bin/sleep", SLEEP];
     holm(stage, wire, &[&head[..], settings, &command].concat()).map(drop)
 }
@@ -163,14 +170,13 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
 
 impl Network<'_> {
     fn create(&self) -> Result<(), String> {
-        let create =
-            |host: usize, name| create(self.stage, &self.wires[host], &self.directory, name);
-        create(PLAIN, NATIVE_GUEST)?;
-        create(ROUTED, PRIVATE_GUEST)
+        guests().try_for_each(|(host, name)| {
+            create(self.stage, &self.wires[host], &self.directory, name)
+        })
     }
 
     fn remove(&self) {
-        for (host, name) in [(PLAIN, NATIVE_GUEST), (ROUTED, PRIVATE_GUEST)] {
+        for (host, name) in guests() {
             let _ = holm(self.stage, &self.wires[host], &["rm", "--force", name]);
         }
     }
@@ -272,6 +278,14 @@ impl Network<'_> {
     }
 }
 
+/// The guests of Holm, and their hosts.
+fn guests() -> impl Iterator<Item = (usize, &'static str)> {
+    PLACES.iter().filter_map(|(_, host, place)| match place {
+        Place::Guest(name) => Some((*host, *name)),
+        _ => None,
+    })
+}
+
 fn rows() -> Vec<Row> {
     PLACES.iter().map(|(name, ..)| Row::new(name)).collect()
 }
@@ -292,8 +306,11 @@ no system pays for another: host and native guest are on one without rules, wher
 connections; the private guest is on one with Holm's rules; and LXC and systemd-nspawn are on one
 with a bridge and masquerading, as lxc-net sets up. The client takes the time; CPU time is that of
 the whole machine, the server's and what runs besides included. `host, again` is the same as `host`:
-how far two equal rows are apart. CoreLab's table has a virtual machine of KVM beside these (its
-Table 2); there is no KVM here, and an emulated machine says nothing of speed.\n";
+how far two equal rows are apart. `guest with the host's network` is a guest of Holm too, whose
+network is the host's own (`net.mode=host`): what it takes more than the host is that of its
+cgroup, system calls' filter and the like, and what a native guest takes more than it is the
+network's. CoreLab's table has a virtual machine of KVM beside these (its Table 2); there is no KVM
+here, and an emulated machine says nothing of speed.\n";
 
 const ON_ONE_CPU: &str = "
 ## On one CPU

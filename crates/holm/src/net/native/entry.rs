@@ -49,7 +49,7 @@ pub fn admit(
     }
     let (instance, context) = (network.instance, network.context);
     loopback::add(loopback::address6(instance, context))?;
-    begin_counts(instance, loopback::network(instance, context).octets())?;
+    begin_counts(instance, context)?;
     receive_at_most(network)?;
     give(network, id, root)
 }
@@ -60,21 +60,16 @@ pub fn ids(instance: u8) -> Result<Vec<CgroupId>, Error> {
     Ok(keys.into_iter().filter_map(|key| key.try_into().ok()).collect())
 }
 
-/// What the first guest counts its sockets with, and each its own, and its traffic.
-fn begin_counts(instance: u8, network: [u8; 4]) -> Result<(), Error> {
-    const ALL: [u8; 4] = [0; 4];
+/// Counts the guest's sockets, and its traffic, from 0 on.
+fn begin_counts(instance: u8, context: u32) -> Result<(), Error> {
     const NONE: [u8; 4] = [0; 4];
-    let (listening, sockets) =
-        (programs::map(instance, Map::Listening)?, programs::map(instance, Map::Sockets)?);
-    let traffic = programs::map(instance, Map::Traffic)?;
-    if sockets.get(&ALL).map_err(fail("ask for"))?.is_none() {
-        sockets.update(&ALL, &NONE).map_err(fail("add to"))?;
-    }
-    [listening, sockets]
-        .iter()
-        .try_for_each(|map| map.update(&network, &NONE))
-        .and_then(|()| traffic.update(&network, &Counted::NONE))
-        .map_err(fail("add to"))
+    let (network, number) = (loopback::network(instance, context), context.to_ne_bytes());
+    let set = |map, key: &[u8], value: &[u8]| {
+        programs::map(instance, map)?.update(key, value).map_err(fail("add to"))
+    };
+    set(Map::Listening, &network.octets(), &NONE)?;
+    set(Map::Held, &number, &NONE)?;
+    set(Map::Counters, &number, &Counted::NONE)
 }
 
 /// Bounds what a guest receives by its `net.cap`, or no longer. Programs of a Holm that did not
@@ -92,12 +87,10 @@ pub fn receive_at_most(network: &Network) -> Result<(), Error> {
 
 /// What a guest that runs has sent and received; `None` if it runs since before that was counted.
 pub fn traffic(network: &Network) -> Result<Option<Traffic>, Error> {
-    let (instance, context) = (network.instance, network.context);
-    let Some(map) = programs::map_if_there(instance, Map::Traffic)? else { return Ok(None) };
-    let network = loopback::network(instance, context).octets();
-    let Some(values) = map.get(&network).map_err(fail("ask for the traffic of"))? else {
-        return Ok(None);
-    };
+    let map = programs::map_if_there(network.instance, Map::Counters)?;
+    let number = network.context.to_ne_bytes();
+    let values = map.map_or(Ok(None), |map| map.get(&number));
+    let Some(values) = values.map_err(fail("ask for the traffic of"))? else { return Ok(None) };
     let all = Counted::of_all_cpus(&values);
     Ok(Some(Traffic {
         sent: Volume { packets: all.sent_packets, bytes: all.sent_bytes },
@@ -229,6 +222,7 @@ fn give(network: &Network, id: CgroupId, root: u32) -> Result<(), Error> {
         loopback6: loopback::address6(instance, context),
         addresses: network.native.clone(),
         shared: network.shares_address.then(|| Shared { added: is_added(network) }),
+        capped: network.shaping.as_ref().is_some_and(|shaping| shaping.cap.is_some()),
     };
     let route = Socket::route()?;
     programs::steer(instance, loopback::LO)?;
@@ -300,10 +294,7 @@ pub fn dismiss(
     let loopback6 = loopback::address6(instance, context);
     guests.delete(&id).map_err(fail("remove from"))?;
     let network4 = loopback::network(instance, context);
-    for map in [Map::Listening, Map::Sockets] {
-        programs::map(instance, map)?.delete(&network4.octets()).map_err(fail("remove from"))?;
-    }
-    for map in [Map::Traffic, Map::Caps] {
+    for map in [Map::Listening, Map::Caps] {
         if let Some(map) = programs::map_if_there(instance, map)? {
             map.delete(&network4.octets()).map_err(fail("remove from"))?;
         }

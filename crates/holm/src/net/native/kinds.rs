@@ -8,6 +8,8 @@ const GUESTS: u32 = 1024;
 const ADDRESSES: u32 = GUESTS * 18;
 /// Of 256 guests with as many as one can have.
 const LISTENERS: u32 = 1 << 18;
+/// That all guests can have made. Of 28232 ports that the kernel chooses from some are left then.
+const SOCKETS: u32 = 20480;
 const QUESTIONS: u32 = 1 << 14;
 /// As many are remembered of what is seldom.
 const LAST: u32 = 1 << 12;
@@ -18,12 +20,13 @@ pub const STEER: &str = "steer";
 pub fn map_kind(map: Map) -> MapKind {
     match map {
         Map::Guests | Map::Listening | Map::Caps => MapKind::Hash(GUESTS),
-        Map::Traffic => MapKind::PerCpuHash(GUESTS),
-        Map::Looking => MapKind::PerCpuHash(1),
-        Map::Sockets => MapKind::Hash(GUESTS + 1),
+        Map::Held => MapKind::Array(GUESTS),
+        Map::Counters => MapKind::PerCpuArray(GUESTS),
+        Map::Searching => MapKind::PerCpuArray(1),
+        Map::Makers => MapKind::Hash(SOCKETS),
         Map::Owners => MapKind::Hash(ADDRESSES),
         Map::Listeners => MapKind::SockHash(LISTENERS),
-        Map::Counted | Map::Made | Map::Any | Map::Names => MapKind::SkStorage(false),
+        Map::Counted | Map::Any | Map::Names => MapKind::SkStorage(false),
         Map::Sharing | Map::Elsewhere => MapKind::SkStorage(true),
         Map::Asked => MapKind::LruHash(QUESTIONS),
         Map::Told | Map::Unserved | Map::Hosts => MapKind::LruHash(LAST),

@@ -14,8 +14,8 @@
 //!   guests owners           maps: each guest by its cgroup; the cgroup that has an address
 //!   listeners               map: sockets that listen
 //!   listening counted       maps: how many of a guest; those that are counted
-//!   sockets made            maps: how many a guest has made; those that are counted
-//!   traffic                 map: what a guest has sent and received
+//!   held makers             maps: how many a guest has made; whose those are that are counted
+//!   counters                map: what a guest has sent and received
 //!   caps                    map: how fast a guest may receive
 //!   any elsewhere           maps: sockets bound to "any"; those in namespaces of guests
 //!   sharing names           maps: sockets of guests that share an address; Unix sockets of guests
@@ -23,7 +23,7 @@
 //!   tracking                map: whether the host tracks connections
 //!   told                    map: when a guest has told a client something by itself
 //!   unserved                map: addresses and ports that were asked by UDP, and are nobody's
-//!   looking                 map: whether a CPU looks for a socket, whatever is noted there
+//!   searching               map: whether a CPU looks for a socket, whatever is noted there
 //!   hosts                   map: those at which the host has sent a datagram to a guest
 //!   bind4 bind6 ...         links, one for each program; unix_... only where `unix` says
 //!   steer steer-INDEX       the program that is attached to interfaces; a link for each of these

@@ -4,6 +4,7 @@ pub mod arrival;
 pub mod changes;
 pub mod closed;
 pub mod passing;
+pub mod ports;
 pub mod sharing;
 pub mod unix;
 
@@ -27,7 +28,6 @@ pub const TESTS: &[Test] = &[
     test!(kinds_and_options_of_sockets).bases(&["busybox"]),
     test!(ports_that_are_not_served_are_nobodys).bases(&["busybox"]),
     test!(sockets_of_others_are_hidden).bases(&["busybox"]),
-    test!(ports_are_not_all_one_guests).bases(&["busybox"]),
 ];
 
 const ONE: &str = "192.0.2.10,192.0.2.11,2001:db8::10";
@@ -460,33 +460,4 @@ fn sockets_of_others_are_hidden(sandbox: &mut Sandbox) {
     host.holm(&["rm", "--force", "one", "two"]).ok();
     assert_eq!(modes(), everybodys);
     assert!(!Path::new("/run/holm/hidden").exists(), "the note of what is hidden stays");
-}
-
-/// A port that one has, the kernel gives to nobody who asks for any.
-fn ports_are_not_all_one_guests(sandbox: &mut Sandbox) {
-    let host = Host::new(sandbox);
-    let _server = host.topology.outside.serve_tcp("192.0.2.1:7004");
-    host.topology.host.sh("sysctl -qw net.ipv4.ip_local_port_range='40000 50000'");
-    let take = ["/probe/holm-probe", "take-ports", "192.0.2.10"];
-    host.launch("greedy", "192.0.2.10", &take).ok();
-    let log = sandbox.wait_for("the ports", || {
-        let log = host.holm(&["logs", "greedy"]).ok().stdout;
-        (log.contains("took") || log.contains("HOLE")).then_some(log)
-    });
-    assert!(log.contains("took 8192") && !log.contains("HOLE"), "{log}");
-    host.serve("two", TWO);
-    for _ in 0..20 {
-        assert_eq!(host.ask("two", "tcp", "192.0.2.1:7004"), "192.0.2.20");
-        assert_eq!(host.ask_from(false, "tcp", "192.0.2.1:7004"), "192.0.2.2");
-    }
-    for protocol in ["udp", "udp-connected"] {
-        assert!(host.ask_from(false, protocol, "192.0.2.20:53").starts_with("two asked by"));
-        assert_eq!(host.ask("two", protocol, "192.0.2.20:53"), "two asked by 192.0.2.20");
-    }
-    // Those of one that has ended are free again.
-    host.holm(&["restart", "greedy"]).ok();
-    sandbox.wait_for("the ports", || {
-        host.holm(&["logs", "greedy"]).ok().stdout.contains("took 8192").then_some(())
-    });
-    host.holm(&["rm", "--force", "greedy", "two"]).ok();
 }
