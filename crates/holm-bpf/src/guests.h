@@ -46,8 +46,8 @@ struct guest {
 };
 _Static_assert(sizeof(struct guest) == 200, "holm-bpf's GUEST");
 
-/* The networks 127.A.B.0 of guests are counted from here, by 1024 for each instance, which has its own
- * maps. The count is also that of the guest's HTB class on the uplink, 486d:COUNT (holm's
+/* The networks 127.A.B.0 of guests begin here, with 1024 for each instance, which has its own maps:
+ * how many of them are before a guest's is also its HTB class on the uplink, 486d:CLASS (holm's
  * net/shaping). */
 #define FIRST_LOOPBACK 0x7f040000
 #define GUESTS 1024
@@ -93,21 +93,22 @@ struct {
 	int unused;
 } counted SEC(".maps");
 
-/* How many sockets a guest has made, by its number. Each can hold a port at its address,
- * and the kernel then gives that port to no socket without an address either, of the host's. */
+/* How many sockets a guest has made, by its number. Each can hold a port at its address, and the
+ * kernel then gives that port to no socket without an address either, of the host's. */
 #define SOCKETS_OF_A_GUEST 8192
 struct {
 	int unused;
 } held SEC(".maps");
 
 /* The sockets that are counted there, by their cookies, with the number of their guest. It has room
- * for those of all guests. The kernel's storage in sockets would cost each connection
- * 5 % of its time: it is allocated, and freed after a grace period. */
+ * for as many as all guests may make. The kernel's storage in sockets, which is allocated and freed
+ * after a grace period, would take 5 % of a connection's time. */
 struct {
 	int unused;
 } makers SEC(".maps");
 
-/* What a guest has sent and received, by its number, on each CPU: holm-bpf's `Traffic` reads it. Whoever counts can be interrupted by one that counts on the same CPU. */
+/* What a guest has sent and received, by its number, on each CPU: holm-bpf's `Traffic` reads it.
+ * Whoever counts can be interrupted by one that counts on the same CPU. */
 struct traffic {
 	__u64 sent_packets, sent_bytes, received_packets, received_bytes;
 	__u64 opened, accepted; /* TCP connections */

@@ -307,10 +307,10 @@ connections; the private guest is on one with Holm's rules; and LXC and systemd-
 with a bridge and masquerading, as lxc-net sets up. The client takes the time; CPU time is that of
 the whole machine, the server's and what runs besides included. `host, again` is the same as `host`:
 how far two equal rows are apart. `guest with the host's network` is a guest of Holm too, whose
-network is the host's own (`net.mode=host`): what it takes more than the host is that of its
-cgroup, system calls' filter and the like, and what a native guest takes more than it is the
-network's. CoreLab's table has a virtual machine of KVM beside these (its Table 2); there is no KVM
-here, and an emulated machine says nothing of speed.\n";
+network is the host's own (`net.mode=host`): what it takes longer than the host is due to its cgroup,
+its system call filter and the like, and what a native guest takes longer than that to its network.
+CoreLab's table has a virtual machine of KVM beside these (its Table 2); there is no KVM here, and
+an emulated machine says nothing of speed.\n";
 
 const ON_ONE_CPU: &str = "
 ## On one CPU

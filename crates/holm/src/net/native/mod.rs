@@ -14,7 +14,7 @@
 //!   guests owners           maps: each guest by its cgroup; the cgroup that has an address
 //!   listeners               map: sockets that listen
 //!   listening counted       maps: how many of a guest; those that are counted
-//!   held makers             maps: how many a guest has made; whose those are that are counted
+//!   held makers             maps: how many sockets a guest has made; whose each of them is
 //!   counters                map: what a guest has sent and received
 //!   caps                    map: how fast a guest may receive
 //!   any elsewhere           maps: sockets bound to "any"; those in namespaces of guests
