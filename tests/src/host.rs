@@ -74,12 +74,13 @@ pub fn is_permanent(item: &str, instance: u32) -> bool {
 }
 
 /// Whether a set or map of the nftables table `inet NAME` has an element. What packets have counted
-/// is there until the table goes.
+/// is there until the table goes, and so is what tells requests: the next guest's with the id.
 fn names_a_guest(table: &str) -> bool {
     let output = Command::new("nft").args(["list", "table", "inet", table]).output();
     output.is_ok_and(|output| {
         let text = String::from_utf8_lossy(&output.stdout);
-        text.split("\n\n").any(|set| set.contains("elements =") && !set.contains("counter packets"))
+        let stays = |set: &str| set.contains("counter packets") || set.contains("map requests {");
+        text.split("\n\n").any(|set| set.contains("elements =") && !stays(set))
     })
 }
 

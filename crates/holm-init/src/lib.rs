@@ -9,6 +9,7 @@
 pub mod flows;
 pub mod init;
 mod monitor;
+pub mod nflog;
 pub mod responder;
 
 use holm_proto::handoff::TITLE;

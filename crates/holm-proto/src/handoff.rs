@@ -37,6 +37,8 @@ pub mod key {
     pub const CONSOLE: &str = "console";
     /// The packet socket on the guest's network; may be missing.
     pub const RESPONDER: &str = "responder";
+    /// The netlink socket that tells what the guest asks for its network; may be missing.
+    pub const REQUESTS: &str = "requests";
     /// The netlink socket that tells the connections which the guest opens; may be missing.
     pub const FLOWS: &str = "flows";
     /// No descriptor, but the number of the group in which they are told (NFLOG).

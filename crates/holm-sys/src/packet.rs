@@ -1,5 +1,5 @@
-//! A packet socket that receives only requests for an address: DHCP of both versions and IPv6
-//! router solicitations.
+//! A packet socket by which requests for an address are answered, and which may receive them: DHCP
+//! of both versions and IPv6 router solicitations, and nothing else.
 
 use std::mem::{size_of, size_of_val};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -42,10 +42,11 @@ const FILTER: [libc::sock_filter; 19] = {
 };
 
 /// Opens a packet socket on an interface (by index) of the current network namespace. Frames are
-/// read and written whole, with their Ethernet header; reading does not block.
-pub fn listen(interface: u32) -> Result<OwnedFd, Errno> {
-    // Protocol 0: nothing is received until it is bound, so nothing arrives before the filter is
-    // set.
+/// read and written whole, with their Ethernet header; reading does not block. One that `receives`
+/// takes time of each packet that comes in there, whatever it is.
+pub fn open(interface: u32, receives: bool) -> Result<OwnedFd, Errno> {
+    // Protocol 0: nothing is received until it is bound to another, so nothing arrives before the
+    // filter is set.
     // SAFETY: plain system call without pointers.
     let raw = check(unsafe {
         libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0)
@@ -58,7 +59,7 @@ pub fn listen(interface: u32) -> Result<OwnedFd, Errno> {
     // SAFETY: all zeroes is a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = 17; // AF_PACKET
-    address.sll_protocol = 3u16.to_be(); // ETH_P_ALL
+    address.sll_protocol = if receives { 3u16.to_be() } else { 0 }; // ETH_P_ALL
     address.sll_ifindex = interface.cast_signed();
     let length =
         libc::socklen_t::try_from(size_of::<libc::sockaddr_ll>()).map_err(|_| Errno::INVAL)?;

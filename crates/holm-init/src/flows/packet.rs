@@ -1,16 +1,8 @@
-//! Messages of netlink, and the beginnings of packets in them.
+//! The beginnings of packets.
 
+use crate::nflog::packets;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use holm_proto::Flow;
-
-/// `NFNL_SUBSYS_ULOG`, `NFULNL_MSG_PACKET`.
-const PACKET: u16 = 4 << 8;
-/// Bytes of a `nlmsghdr` with a `nfgenmsg` behind it.
-const HEADERS: usize = 16 + 4;
-/// `NFULA_PAYLOAD`: the packet from its IP header on.
-const PAYLOAD: u16 = 9;
-/// The bits of an attribute's type that say what it is.
-const TYPE: u16 = 0x3fff;
 
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
@@ -23,30 +15,11 @@ const UDPLITE: u8 = 136;
 /// Calls `each` with the connections that a datagram tells, of which it has the first packets;
 /// `at` is when, in seconds since 1970.
 pub fn connections(datagram: &[u8], at: u64, mut each: impl FnMut(Flow)) {
-    let mut rest = datagram;
-    while let Some(length) = number32(rest, 0).filter(|length| *length >= HEADERS) {
-        let Some(message) = rest.get(..length) else { return };
-        if number16(message, 4) == Some(PACKET)
-            && let Some(flow) =
-                message.get(HEADERS..).and_then(payload).and_then(|packet| flow(packet, at))
-        {
+    packets(datagram, |_, packet| {
+        if let Some(flow) = flow(packet, at) {
             each(flow);
         }
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
-}
-
-/// The packet among the attributes of a message.
-fn payload(attributes: &[u8]) -> Option<&[u8]> {
-    let mut rest = attributes;
-    loop {
-        let length = usize::from(number16(rest, 0)?);
-        let value = rest.get(4..length)?;
-        if number16(rest, 2)? & TYPE == PAYLOAD {
-            return Some(value);
-        }
-        rest = rest.get(length.next_multiple_of(4)..)?;
-    }
+    });
 }
 
 /// The connection that a packet opens.
@@ -88,13 +61,4 @@ fn opened(at: u64, protocol: u8, from: Ipv6Addr, to: Ipv6Addr, inner: &[u8]) -> 
         _ => (0, 0),
     };
     Flow::Opened { at, protocol, from: (from, source), to: (to, destination) }
-}
-
-/// A number in the host's order.
-fn number16(bytes: &[u8], offset: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(*bytes.get(offset..)?.first_chunk()?))
-}
-
-fn number32(bytes: &[u8], offset: usize) -> Option<usize> {
-    usize::try_from(u32::from_ne_bytes(*bytes.get(offset..)?.first_chunk()?)).ok()
 }

@@ -29,6 +29,8 @@ pub struct Guest {
     pub console: Option<OwnedFd>,
     /// The packet socket on the guest's network.
     pub responder: Option<OwnedFd>,
+    /// The netlink socket that tells what the guest asks for its network.
+    pub requests: Option<OwnedFd>,
     /// The netlink socket that tells the connections which the guest opens, and the directory in
     /// which they are recorded.
     pub flows: Option<(OwnedFd, OwnedFd)>,
@@ -54,6 +56,7 @@ impl Guest {
             notify: fd(key::NOTIFY),
             console: fd(key::CONSOLE),
             responder: fd(key::RESPONDER),
+            requests: fd(key::REQUESTS),
             flows: fd(key::FLOWS).zip(fd(key::FLOW_DIRECTORY)),
             flow_group: descriptor(numbers, key::FLOW_GROUP),
         })

@@ -52,7 +52,8 @@ pub fn run(title: &'static CStr, inherited: Inherited) -> i32 {
     let Ok(watch) = Watch::new() else { return 125 };
     let log = Log::open(&guest.directory, LOG_LIMIT, 1);
     let console = guest.console.take().and_then(Console::new);
-    let responder = guest.responder.take().and_then(Responder::new);
+    let (replies, requests) = (guest.responder.take(), guest.requests.take());
+    let responder = replies.and_then(|replies| Responder::new(replies, requests));
     let flows = guest.flows.take().map(|(socket, directory)| Flows::new(socket, directory));
     let clients = Clients::default();
     let mut monitor = Monitor { guest, watch, log, console, responder, flows, clients };
@@ -73,7 +74,7 @@ impl Monitor {
             self.watch.add_level_triggered(notify, Token::Notify)?;
         }
         if let Some(responder) = &self.responder {
-            self.watch.add_level_triggered(&responder.socket, Token::Responder)?;
+            self.watch.add_level_triggered(responder.socket(), Token::Responder)?;
         }
         if let Some(flows) = &self.flows {
             self.watch.add_level_triggered(&flows.socket, Token::Flows)?;

@@ -17,7 +17,7 @@ pub enum Token {
     Listener,
     /// The notify socket.
     Notify,
-    /// The packet socket on the guest's network.
+    /// The socket at which requests for the guest's network arrive.
     Responder,
     /// The netlink socket with the guest's connections.
     Flows,

@@ -8,16 +8,25 @@ use holm_proto::Lease;
 /// Room that the longest reply needs, bytes.
 pub const REPLY_MAX: usize = 1024;
 
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+
 /// Writes the reply to an Ethernet frame and returns its length; `None` when there is nothing to
 /// say.
 pub fn reply(frame: &[u8], lease: &Lease, out: &mut [u8]) -> Option<usize> {
-    let mut at = Reader(frame);
+    let (ethernet, packet) = frame.split_at_checked(ETHERNET)?;
+    reply_to(ethernet, packet, lease, out)
+}
+
+/// The same where the frame's header and the packet in it are apart.
+pub fn reply_to(ethernet: &[u8], packet: &[u8], lease: &Lease, out: &mut [u8]) -> Option<usize> {
+    let mut at = Reader(ethernet);
     let _to: [u8; 6] = at.take()?;
     let asker: [u8; 6] = at.take()?;
     let mut out = Writer { bytes: out, length: 0 };
     match at.take()? {
-        [0x08, 0x00] => dhcp::reply(at.0, asker, lease, &mut out),
-        [0x86, 0xdd] => ipv6(at.0, asker, lease, &mut out),
+        [0x08, 0x00] => dhcp::reply(packet, asker, lease, &mut out),
+        [0x86, 0xdd] => ipv6(packet, asker, lease, &mut out),
         _ => None,
     }
 }

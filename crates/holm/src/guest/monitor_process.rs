@@ -8,7 +8,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use holm_proto::Lease;
 use holm_sys::process::{CloneResult, clone, exit_now};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -41,15 +40,17 @@ pub(super) struct MonitorFiles {
 /// What a monitor is given of its guest's network.
 #[derive(Default)]
 pub(super) struct MonitorSockets {
-    /// The responder's socket and lease, for a guest whose network has a responder.
-    responder: Option<(OwnedFd, Lease)>,
+    /// By what the guest is answered, if its network has a responder.
+    responder: Option<monitor::Responder>,
     /// Where the guest's connections are told and recorded, with `net.flows`.
     flows: Option<monitor::Flows>,
 }
 
 impl MonitorSockets {
     pub fn open(guest: &Guest<'_>, network: &Network) -> Result<Self> {
-        let responder = net::responder(network)?.map(|socket| (socket, network.lease()));
+        let responder = net::responder(network)?.map(|net::Responder { replies, requests }| {
+            monitor::Responder { replies, requests, lease: network.lease() }
+        });
         let flows = match net::flows(network)? {
             None => None,
             Some((socket, group)) => {

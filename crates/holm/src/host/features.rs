@@ -274,7 +274,8 @@ pub const FEATURES: &[Feature] = &[
     ),
     Feature::extra(
         "packet-log",
-        "guests with net.flows do not start: nobody could record their connections",
+        "guests with net.flows do not start: nobody could record their connections; private ones send TCP \
+         more slowly",
         "modprobe nfnetlink_log; boot a kernel with CONFIG_NETFILTER_NETLINK_LOG and CONFIG_NFT_LOG",
         network::packet_log,
     ),

@@ -32,10 +32,21 @@ pub struct Handoff<'a> {
     pub notify: Option<OwnedFd>,
     /// The master of the pty that is the guest's console. Anything but a pty's master is not used.
     pub console: Option<OwnedFd>,
-    /// The packet socket of the responder, and the lease that it offers.
-    pub responder: Option<(OwnedFd, Lease)>,
+    /// By what the guest is answered that asks for its network.
+    pub responder: Option<Responder>,
     /// Where the guest's connections are told and recorded.
     pub flows: Option<Flows>,
+}
+
+/// What a monitor needs to answer requests for the guest's network.
+#[derive(Debug)]
+pub struct Responder {
+    /// The packet socket by which it replies.
+    pub replies: OwnedFd,
+    /// The netlink socket that tells requests; without it the packet socket receives them.
+    pub requests: Option<OwnedFd>,
+    /// What it offers.
+    pub lease: Lease,
 }
 
 /// What a monitor needs to record connections.
@@ -58,11 +69,13 @@ impl Handoff<'_> {
             (key::DIRECTORY, self.directory.as_fd()),
             (key::LISTENER, self.listener.as_fd()),
         ];
+        let responder = self.responder.as_ref();
         let optional = [
             (key::IMAGE, self.image.as_ref()),
             (key::NOTIFY, self.notify.as_ref()),
             (key::CONSOLE, self.console.as_ref()),
-            (key::RESPONDER, self.responder.as_ref().map(|(fd, _)| fd)),
+            (key::RESPONDER, responder.map(|it| &it.replies)),
+            (key::REQUESTS, responder.and_then(|it| it.requests.as_ref())),
             (key::FLOWS, self.flows.as_ref().map(|flows| &flows.socket)),
             (key::FLOW_DIRECTORY, self.flows.as_ref().map(|flows| &flows.directory)),
         ];
@@ -84,7 +97,7 @@ impl Handoff<'_> {
             variable(handoff::ROOT, self.root.as_os_str().as_bytes())?,
             variable(handoff::HOLM, self.holm.as_os_str().as_bytes())?,
         ];
-        if let Some((_, lease)) = &self.responder {
+        if let Some(Responder { lease, .. }) = &self.responder {
             env.push(variable(handoff::LEASE, &lease.to_text())?);
         }
         for (name, value) in std::env::vars_os() {

@@ -24,7 +24,7 @@ mod tests;
 pub use become_monitor::become_monitor;
 pub use console::{Console, ConsoleEnd};
 pub use error::Error;
-pub use handoff::{Flows, Handoff};
+pub use handoff::{Flows, Handoff, Responder};
 pub use holm_proto::client::CLIENTS_MAX;
 pub use holm_proto::path::MONITOR_SOCKET;
 pub use holm_proto::{Ended, How};

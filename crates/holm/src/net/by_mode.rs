@@ -11,7 +11,7 @@ use super::error::Error;
 use super::flows::listen;
 use super::host::Host;
 use super::lan;
-use super::mode::{Files, Mode};
+use super::mode::{Files, Mode, Responder};
 use super::names;
 use super::native::{self, Native};
 use super::netlink::Socket;
@@ -358,9 +358,9 @@ pub fn files(network: &Network) -> Files {
     files
 }
 
-/// The responder's socket, which receives a guest's DHCP and `DHCPv6` requests and router
-/// solicitations; `None` for a mode without a responder. The lease is [`Network::lease`].
-pub fn responder(network: &Network) -> Result<Option<OwnedFd>, Error> {
+/// By what a guest is answered that asks for its network; `None` for a mode without a responder.
+/// The lease is [`Network::lease`].
+pub fn responder(network: &Network) -> Result<Option<Responder>, Error> {
     implementation(network).responder(network)
 }
 

@@ -54,11 +54,21 @@ pub trait Mode {
         Files { resolv_conf: Some(dns::render(&network.dns)), networkd: Vec::new() }
     }
 
-    /// The responder's socket, which receives the guest's DHCP and `DHCPv6` requests and router
-    /// solicitations.
-    fn responder(&self, _network: &Network) -> Result<Option<OwnedFd>, Error> {
+    /// By what the guest is answered that asks for its network.
+    fn responder(&self, _network: &Network) -> Result<Option<Responder>, Error> {
         Ok(None)
     }
+}
+
+/// The sockets of a responder, which answers the guest's DHCP and `DHCPv6` requests and router
+/// solicitations.
+#[derive(Debug)]
+pub struct Responder {
+    /// The packet socket by which replies are sent.
+    pub replies: OwnedFd,
+    /// The netlink socket that tells requests. Without it the packet socket receives them, which
+    /// takes time of all that the guest sends.
+    pub requests: Option<OwnedFd>,
 }
 
 /// Boot files with a guest's network configuration.

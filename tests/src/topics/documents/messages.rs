@@ -252,7 +252,7 @@ const MESSAGES: [(&str, Said); 117] = [
         "cannot load the program NAME",
         Here(
             "holm create n --base busybox --net native -- true; strace -fqo strace.log -e \
-          inject=bpf:error=EPERM:when=45+ \"$HOLM\" start n",
+          inject=bpf:error=EPERM:when=44+ \"$HOLM\" start n",
         ),
     ),
     (

@@ -7,7 +7,15 @@ use super::topology::{SILENCE, Topology};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
-pub const TESTS: &[Test] = &[test!(dhcp_is_answered), test!(router_solicitations_are_answered)];
+pub const TESTS: &[Test] = &[
+    test!(dhcp_is_answered),
+    test!(router_solicitations_are_answered),
+    test!(requests_are_heard_without_the_log),
+];
+
+/// Asks by DHCP, and prints what the client's script is given.
+const ASK: &str = "f=$(mktemp); trap 'rm -f $f' EXIT; printf '#!/bin/sh\nenv\n' >$f; chmod +x $f
+    busybox udhcpc -i eth0 -n -q -f -t 3 -T 1 -O staticroutes -O mtu -s $f";
 
 fn dhcp_is_answered(_: &mut Sandbox) {
     let topology = Topology::new();
@@ -17,13 +25,12 @@ fn dhcp_is_answered(_: &mut Sandbox) {
     };
     let guest = topology.guest(1, 9, &net);
     let responder = topology.host.with(|| net::responder(&guest.plan).unwrap().unwrap());
+    // Else each packet of the guest would pass a packet socket.
+    assert!(responder.requests.is_some(), "the log of nftables tells requests");
     let mut said = String::new();
     let questions = guest.answering(&responder, || {
         // The script is run with "deconfig" and then "bound"; it prints what it was printed.
-        said = guest
-            .netns
-            .sh("f=$(mktemp); trap 'rm -f $f' EXIT; printf '#!/bin/sh\nenv\n' >$f; chmod +x $f
-            busybox udhcpc -i eth0 -n -q -f -t 3 -T 1 -O staticroutes -O mtu -s $f");
+        said = guest.netns.sh(ASK);
     });
     assert!(questions.len() >= 2, "DISCOVER and REQUEST");
     for expected in [
@@ -67,4 +74,18 @@ fn router_solicitations_are_answered(_: &mut Sandbox) {
     guest.netns.sh(&format!("ip addr replace {address}/128 dev eth0 nodad"));
     let _server = topology.outside.serve_tcp("[::]:7000");
     assert!(guest.netns.reaches("[2001:db8::1]:7000").is_some());
+}
+
+/// Another program listens to the guest's group, as where a kernel has no such log.
+fn requests_are_heard_without_the_log(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let guest = topology.guest(1, 9, &Net::default());
+    let responder = || topology.host.with(|| net::responder(&guest.plan).unwrap().unwrap());
+    let another = responder();
+    let responder = responder();
+    assert!(another.requests.is_some() && responder.requests.is_none());
+    let mut said = String::new();
+    let questions = guest.answering(&responder, || said = guest.netns.sh(ASK));
+    assert!(questions.len() >= 2, "DISCOVER and REQUEST");
+    assert!(said.contains("ip=10.97.0.9"), "{said}");
 }

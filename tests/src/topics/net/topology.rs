@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,11 +13,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use holm::config::Net;
-use holm::net;
+use holm::net::{self, Responder};
 use holm::record::Network;
+use holm_init::nflog::packets;
 use holm_init::responder::{REPLY_MAX, reply};
-use rustix::io::{Errno, read, write};
+use rustix::io::{Errno, write};
 use rustix::net::netdevice::name_to_index;
+use rustix::net::{RecvFlags, recv};
 use rustix::process::{Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -314,23 +316,35 @@ pub struct Guest {
 
 impl Guest {
     /// Replies to the guest's requests as its monitor does while `ask` runs; returns the requests.
-    pub fn answering(&self, responder: &OwnedFd, ask: impl FnOnce() + Send) -> Vec<Vec<u8>> {
+    pub fn answering(&self, responder: &Responder, ask: impl FnOnce() + Send) -> Vec<Vec<u8>> {
         let config = self.plan.lease();
+        let requests = responder.requests.as_ref().unwrap_or(&responder.replies);
         let ended = AtomicBool::new(false);
         thread::scope(|scope| {
             let monitor = scope.spawn(|| {
                 let mut questions = Vec::new();
-                let (mut frame, mut out) = ([0; 2048], [0; REPLY_MAX]);
+                let (mut datagram, mut out) = ([0; 2048], [0; REPLY_MAX]);
                 while !ended.load(Ordering::Relaxed) {
-                    match read(responder, &mut frame) {
-                        Ok(length) => {
-                            questions.push(frame[..length].to_vec());
-                            if let Some(length) = reply(&frame[..length], &config, &mut out) {
-                                write(responder, &out[..length]).unwrap();
-                            }
+                    let length = match recv(requests, &mut datagram, RecvFlags::DONTWAIT) {
+                        Ok((length, _)) => length,
+                        Err(Errno::AGAIN) => {
+                            thread::sleep(Duration::from_millis(5));
+                            continue;
                         }
-                        Err(Errno::AGAIN) => thread::sleep(Duration::from_millis(5)),
-                        Err(errno) => panic!("reading a frame: {errno}"),
+                        Err(errno) => panic!("reading a request: {errno}"),
+                    };
+                    let mut answer = |frame: Vec<u8>| {
+                        if let Some(length) = reply(&frame, &config, &mut out) {
+                            write(&responder.replies, &out[..length]).unwrap();
+                        }
+                        questions.push(frame);
+                    };
+                    if responder.requests.is_some() {
+                        packets(&datagram[..length], |link, packet| {
+                            answer([link, packet].concat());
+                        });
+                    } else {
+                        answer(datagram[..length].to_vec());
                     }
                 }
                 questions

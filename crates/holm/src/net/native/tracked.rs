@@ -17,9 +17,10 @@ use super::directory::fail;
 use super::programs;
 use crate::failed::read_if_there;
 use crate::net::error::Error;
-use crate::net::flows::{self, CHAIN, Rule};
+use crate::net::flows::{self, CHAIN};
 use crate::net::lock;
 use crate::net::netlink::{Batch, Socket};
+use crate::net::nflog::{Kind, Rule};
 use crate::net::nft::{self, GETSETELEM, NEWSETELEM, Place};
 use crate::net::request::Request;
 use crate::net::{CONNECTIONS_MAX, CgroupId, GUEST_LEVEL, UNTRACKED};
@@ -166,7 +167,7 @@ fn with_rule<T>(
     each: impl FnOnce(Rule<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let table = table(network.instance);
-    each(Rule { table: &table, key: &id, context: network.context })
+    each(Rule { kind: Kind::Flows, table: &table, key: &id, context: network.context })
 }
 
 fn fail_at(what: &'static str, instance: u8) -> impl FnOnce(io::Error) -> Error {

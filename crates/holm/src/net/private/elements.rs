@@ -5,14 +5,15 @@ use std::net::IpAddr;
 
 use rustix::io::Errno;
 
-use super::recorded;
 use super::ruleset::{COUNTS, table};
+use super::{recorded, requests};
 use crate::config::{Proto, Publish};
 use crate::net::addresses::host_prefix;
 use crate::net::error::Error;
 use crate::net::flows;
 use crate::net::link;
 use crate::net::netlink::{Attributes, Batch, DUMP, Socket, find};
+use crate::net::nflog::Kind;
 use crate::net::nft::{
     self, DATA_VALUE, DELSETELEM, DESTROYSETELEM, ELEM_DATA, ELEM_KEY, GETSETELEM, INET,
     LIST_ELEMENTS, LIST_SET, LIST_TABLE, NEWSETELEM, Place,
@@ -144,21 +145,35 @@ fn packets(element: &[u8]) -> Option<u64> {
 }
 
 /// Has a guest's packets counted from 0 on: another guest with its context id may have been counted
-/// before. And its connections told: in the same transaction, as a second one waits for the first.
+/// before. And its connections and requests told: in the same transaction, as a second one waits
+/// for the first.
 pub fn begin_counts(network: &Network) -> Result<(), Error> {
+    let (instance, context) = (network.instance, network.context);
     let key = network.host_index().to_ne_bytes();
-    let group = flows::group_of(network)?;
+    let flows = flows::group_of(network)?;
     let netfilter = Socket::netfilter()?;
-    if group.is_some() {
-        recorded::ensure(&netfilter, network.instance)?;
+    if flows.is_some() {
+        recorded::ensure(&netfilter, instance)?;
     }
-    Ok(netfilter.commit(|batch| {
-        for set in COUNTS {
-            let element = Element { set, key: key.to_vec(), data: Vec::new() };
-            element.message(batch, Request::ResetCounts, DESTROYSETELEM, network.instance);
-        }
-        recorded::begin(batch, network.instance, network.context, group);
-    })?)
+    let are_told = requests::are_told(&netfilter, instance, context)?;
+    let requests = (!are_told).then(|| Kind::Requests.group(instance, context)).transpose()?;
+    let begin = |requests: Option<u16>| {
+        netfilter.commit(|batch| {
+            for set in COUNTS {
+                let element = Element { set, key: key.to_vec(), data: Vec::new() };
+                element.message(batch, Request::ResetCounts, DESTROYSETELEM, instance);
+            }
+            recorded::begin(batch, instance, context, flows);
+            if let Some(group) = requests {
+                requests::begin(batch, instance, context, group);
+            }
+        })
+    };
+    match begin(requests) {
+        // A kernel without `nft_log`: the monitor has a packet socket then.
+        Err(refused) if refused.request == Request::TellRequests => Ok(begin(None)?),
+        counted => Ok(counted?),
+    }
 }
 
 /// Removes the elements that belong to no guest's interface any more.

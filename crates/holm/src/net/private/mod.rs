@@ -13,6 +13,7 @@ mod forwarding;
 mod lease;
 mod networkd;
 mod recorded;
+mod requests;
 mod ruleset;
 mod table;
 mod taken;
@@ -20,7 +21,7 @@ pub mod to_native;
 mod traffic;
 mod veth;
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 
 pub use attach::{
     attached_contexts, destroy, detach, has_ruleset, interfaces, reshape, restore_ruleset,
@@ -33,7 +34,7 @@ pub use traffic::traffic;
 
 use super::dns;
 use super::error::Error;
-use super::mode::{Files, Mode};
+use super::mode::{Files, Mode, Responder};
 use crate::config::Net;
 use crate::record::Network;
 
@@ -75,9 +76,11 @@ impl Mode for Private {
         }
     }
 
-    fn responder(&self, network: &Network) -> Result<Option<OwnedFd>, Error> {
-        holm_sys::packet::listen(network.host_index())
-            .map(Some)
-            .map_err(|source| Error::Responder { interface: network.host_if.clone(), source })
+    fn responder(&self, network: &Network) -> Result<Option<Responder>, Error> {
+        let requests = requests::listen(network)?;
+        let receives = requests.is_none();
+        let replies = holm_sys::packet::open(network.host_index(), receives)
+            .map_err(|source| Error::Responder { interface: network.host_if.clone(), source })?;
+        Ok(Some(Responder { replies, requests }))
     }
 }

@@ -1,14 +1,12 @@
 //! The rules that tell the connections of guests with `net.flows`. One stays in the table when its
 //! guest ends, until another gets its context id: removing it would take a transaction.
 
-use std::path::Path;
-
 use super::ruleset::table;
-use crate::failed::read_if_there;
 use crate::net::addresses::host_prefix;
 use crate::net::error::Error;
-use crate::net::flows::{CHAIN, Rule, ensure_chain, listening};
+use crate::net::flows::{CHAIN, ensure_chain};
 use crate::net::netlink::{Batch, Socket};
+use crate::net::nflog::{Kind, Rule};
 use crate::record::host_index;
 
 /// What the first guest with `net.flows` adds.
@@ -30,11 +28,10 @@ pub fn ensure(netfilter: &Socket, instance: u8) -> Result<(), Error> {
     ensure_chain(netfilter, &table(instance), &script(instance))
 }
 
-/// Adds the rules again after the table was made again, for those guests whose monitors listen.
-pub fn restore(netfilter: &Socket, instance: u8) -> Result<(), Error> {
-    const LISTENERS: &str = "/proc/net/netfilter/nfnetlink_log";
-    let text = read_if_there(Path::new(LISTENERS))?.unwrap_or_default();
-    let listening = listening(&text, instance);
+/// Adds the rules again after the table was made again, for those guests whose monitors listen, as
+/// `listeners` says.
+pub fn restore(netfilter: &Socket, instance: u8, listeners: &str) -> Result<(), Error> {
+    let listening = Kind::Flows.listening(listeners, instance);
     if !listening.is_empty() {
         ensure(netfilter, instance)?;
     }
@@ -48,5 +45,5 @@ pub fn restore(netfilter: &Socket, instance: u8) -> Result<(), Error> {
 /// them, unless it is none.
 pub fn begin(batch: &mut Batch, instance: u8, context: u32, group: Option<u16>) {
     let (table, key) = (table(instance), host_index(instance, context).to_ne_bytes());
-    Rule { table: &table, key: &key, context }.begin(batch, group);
+    Rule { kind: Kind::Flows, table: &table, key: &key, context }.begin(batch, group);
 }

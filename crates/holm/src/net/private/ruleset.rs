@@ -67,17 +67,25 @@ fn guests() -> String {
 /// What no guest may send.
 fn from_guests(mine: &str) -> String {
     format!(
-        r#"
+        r"
   # Before connection tracking translates replies back, to see the addresses that guests really use.
   chain from_guests {{
     type filter hook prerouting priority raw; policy accept;
     iifname {mine} goto guest_source
   }}
+  map requests {{ type iface_index : verdict; }}
   chain guest_source {{
     meta l4proto tcp goto guest_addresses
-    udp dport 67 drop comment "the guest's monitor answers DHCP"
+    udp dport {{ 67, 547 }} goto request
+    icmpv6 type nd-router-solicit goto request
     icmpv6 type {{ nd-router-advert, nd-redirect }} drop
     icmp type redirect drop
+    goto guest_addresses
+  }}
+  # The guest's monitor is told, and answers.
+  chain request {{
+    iif vmap @requests
+    udp dport 67 drop
     goto guest_addresses
   }}
   chain guest_addresses {{
@@ -89,7 +97,7 @@ fn from_guests(mine: &str) -> String {
     add @foreign_source {{ iif counter }}
     drop
   }}
-"#
+"
     )
 }
 

@@ -1,16 +1,20 @@
 //! Loading an instance's nftables table, which is needed once per boot, and deleting it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::elements::{add, wanted};
-use super::recorded;
 use super::ruleset::{DIGEST_PREFIX, digest, ruleset, table};
+use super::{recorded, requests};
+use crate::failed::read_if_there;
 use crate::net::dns::Resolver;
 use crate::net::error::Error;
 use crate::net::lock;
 use crate::net::netlink::{Batch, Socket, find};
 use crate::net::nft;
 use crate::net::request::Request;
+
+/// Who listens to the log of nftables.
+const LISTENERS: &str = "/proc/net/netfilter/nfnetlink_log";
 
 /// Whether the instance's table exists and has this digest.
 fn is_current(netfilter: &Socket, instance: u8, digest: &str) -> Result<bool, Error> {
@@ -61,7 +65,9 @@ pub fn ensure(route: &Socket, instance: u8, resolver: &Resolver) -> Result<(), E
     )?;
     // Guests may run already: the ruleset was flushed, or another version of Holm loaded it.
     add(&netfilter, instance, &wanted(route, instance)?)?;
-    recorded::restore(&netfilter, instance)
+    let listeners = read_if_there(Path::new(LISTENERS))?.unwrap_or_default();
+    requests::restore(&netfilter, instance, &listeners)?;
+    recorded::restore(&netfilter, instance, &listeners)
 }
 
 /// Deletes the instance's table, if it exists.

@@ -21,7 +21,7 @@ pub const TESTS: &[Test] = &[
 fn sender(guest: &Guest) -> OwnedFd {
     let shown = guest.netns.sh("ip -o link show dev eth0");
     let index = shown.split(':').next().unwrap().trim().parse().unwrap();
-    guest.netns.with(|| holm_sys::packet::listen(index).unwrap())
+    guest.netns.with(|| holm_sys::packet::open(index, false).unwrap())
 }
 
 /// A packet socket that receives all that arrives in a network namespace.

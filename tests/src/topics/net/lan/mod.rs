@@ -371,10 +371,12 @@ fn networkd_keeps_what_is_set(host: &Host<'_>) {
     host.holm(&["exec", "g", "--", "systemctl", "enable", "systemd-networkd"]).ok();
     host.holm(&[&["set", "g"][..], &settings].concat()).ok();
     host.holm(&["restart", "--wait", "g"]).ok();
-    host.sandbox.wait_for("networkd has configured eth0", || {
-        let shown = host.holm(&["exec", "g", "--", "networkctl", "status", "eth0"]).stdout;
+    let mut shown = String::new();
+    let is_configured = host.sandbox.poll_until_limit(|| {
+        shown = host.holm(&["exec", "g", "--", "networkctl", "status", "eth0"]).stdout;
         (shown.contains("routable") && shown.contains("configured")).then_some(())
     });
+    assert!(is_configured.is_some(), "networkd has not configured eth0: {shown}");
     let shell =
         "ip -o addr show dev eth0 scope global; ip route show default; ip -6 route show default";
     let shown = host.holm(&["exec", "g", "--", "sh", "-c", shell]).ok().stdout;
