@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 
 use super::error::Error;
 use super::netlink::{Batch, Refused, Socket};
@@ -15,6 +16,8 @@ use crate::record::Network;
 pub const CHAIN: &str = "recorded";
 
 const GETCHAIN: u16 = 0x0a04;
+/// Bytes that wait for the monitor: thousands of connections.
+const WAITING: usize = 1 << 20;
 
 /// The socket that tells the connections which a guest opens, and its group.
 pub fn listen(network: &Network) -> Result<(OwnedFd, u16), Error> {
@@ -22,7 +25,12 @@ pub fn listen(network: &Network) -> Result<(OwnedFd, u16), Error> {
     match Kind::Flows.listen(group) {
         // The capability for it is there: the guest's interface has just been made.
         Err(Refused { errno: Errno::PERM | Errno::BUSY, .. }) => Err(Error::FlowsTaken { group }),
-        listening => Ok((listening?, group)),
+        listening => {
+            let socket = listening?;
+            // A smaller one only loses some of a flood.
+            let _ = set_socket_recv_buffer_size_force(&socket, WAITING);
+            Ok((socket, group))
+        }
     }
 }
 

@@ -4,7 +4,6 @@
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 
 use super::error::Error;
 use super::netlink::{Batch, CREATE, Refused, Socket};
@@ -23,8 +22,6 @@ const GROUPS: u16 = 1024;
 
 /// Bytes of what the kernel sends at a time.
 const DATAGRAM: u32 = 4096;
-/// Bytes that wait for the monitor: thousands of packets.
-const WAITING: usize = 1 << 20;
 
 /// Which packets of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,10 +96,7 @@ impl Kind {
         let mut batch = Batch::default();
         self.bind(&mut batch, group);
         socket.execute(&mut batch)?;
-        let socket = socket.into_fd();
-        // A smaller one only loses some of a flood.
-        let _ = set_socket_recv_buffer_size_force(&socket, WAITING);
-        Ok(socket)
+        Ok(socket.into_fd())
     }
 
     fn bind(self, batch: &mut Batch, group: u16) {

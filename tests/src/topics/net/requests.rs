@@ -1,9 +1,11 @@
 //! What the responder replies to a guest that asks for its network.
 
+use std::net::UdpSocket;
+
 use holm::config::Net;
 use holm::net;
 
-use super::topology::{SILENCE, Topology};
+use super::topology::{Guest, SILENCE, Topology};
 use crate::sandbox::Sandbox;
 use crate::test::{Test, test};
 
@@ -11,6 +13,7 @@ pub const TESTS: &[Test] = &[
     test!(dhcp_is_answered),
     test!(router_solicitations_are_answered),
     test!(requests_are_heard_without_the_log),
+    test!(a_flood_of_requests_is_the_guests_own),
 ];
 
 /// Asks by DHCP, and prints what the client's script is given.
@@ -88,4 +91,25 @@ fn requests_are_heard_without_the_log(_: &mut Sandbox) {
     let questions = guest.answering(&responder, || said = guest.netns.sh(ASK));
     assert!(questions.len() >= 2, "DISCOVER and REQUEST");
     assert!(said.contains("ip=10.97.0.9"), "{said}");
+}
+
+/// While its monitor does not read them.
+fn a_flood_of_requests_is_the_guests_own(_: &mut Sandbox) {
+    let topology = Topology::new();
+    let [flooder, neighbour] = [9, 10].map(|context| topology.guest(1, context, &Net::default()));
+    let responder =
+        |guest: &Guest| topology.host.with(|| net::responder(&guest.plan).unwrap().unwrap());
+    let (own, neighbours) = (responder(&flooder), responder(&neighbour));
+    flooder.netns.with(|| {
+        let socket = UdpSocket::bind("0.0.0.0:68").unwrap();
+        for _ in 0..5000 {
+            socket.send_to(&[0; 300], "169.254.1.1:67").unwrap();
+        }
+    });
+    let mut said = String::new();
+    neighbour.answering(&neighbours, || said = neighbour.netns.sh(ASK));
+    assert!(said.contains("ip=10.97.0.10"), "{said}");
+    // It lost most of them, and is answered again.
+    let questions = flooder.answering(&own, || said = flooder.netns.sh(ASK));
+    assert!(said.contains("ip=10.97.0.9") && questions.len() < 1000, "{} {said}", questions.len());
 }

@@ -331,6 +331,8 @@ impl Guest {
                             thread::sleep(Duration::from_millis(5));
                             continue;
                         }
+                        // Some were lost before.
+                        Err(Errno::NOBUFS) => continue,
                         Err(errno) => panic!("reading a request: {errno}"),
                     };
                     let mut answer = |frame: Vec<u8>| {
