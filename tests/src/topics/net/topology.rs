@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,7 +77,7 @@ impl TestNetns {
                     run()
                 })
                 .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                .unwrap_or_else(|panic| resume_unwind(panic))
         })
     }
 
@@ -351,9 +352,11 @@ impl Guest {
                 }
                 questions
             });
-            ask();
+            let asked = catch_unwind(AssertUnwindSafe(ask));
+            // Else the monitor would go on for ever after a failure.
             ended.store(true, Ordering::Relaxed);
-            monitor.join().unwrap()
+            let questions = monitor.join().unwrap();
+            asked.map_or_else(|panic| resume_unwind(panic), |()| questions)
         })
     }
 
