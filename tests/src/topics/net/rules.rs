@@ -42,7 +42,9 @@ fn ruleset(topology: &Topology) -> String {
 
 /// The same without what tells requests: it is there if a monitor listens, or did before.
 fn without_requests(rules: &str) -> String {
-    rules.split("\n\n").filter(|part| !part.contains("requests")).collect::<Vec<_>>().join("\n\n")
+    let tells =
+        |part: &&str| part.contains("\tmap requests {") || part.contains("\tchain requests_");
+    rules.split("\n\n").filter(|part| !tells(part)).collect::<Vec<_>>().join("\n\n")
 }
 
 fn a_flushed_ruleset_is_restored_with_its_ports(_: &mut Sandbox) {

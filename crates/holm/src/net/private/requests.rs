@@ -20,8 +20,9 @@ pub fn are_told(netfilter: &Socket, instance: u8, context: u32) -> Result<bool, 
     with_rule(instance, context, |rule| rule.is_there(netfilter))
 }
 
-/// The socket that tells them; `None` where the kernel has no such log, or another program listens
-/// there.
+/// The socket that tells them; `None` where they are not told, or nobody can listen: the kernel has
+/// no such log, or another program has the group. The packet socket then receives them, whatever it
+/// was.
 pub fn listen(network: &Network) -> Result<Option<OwnedFd>, Error> {
     let (instance, context) = (network.instance, network.context);
     if !are_told(&Socket::netfilter()?, instance, context)? {
