@@ -72,7 +72,7 @@ impl<'a> Place<'a> {
                 if !is_there(&self.image())? && is_there(&self.disk().join(NEW))? {
                     image::make(self.pool, &self.image(), limits)?;
                 }
-                image::fit(self.pool, &self.image(), limits)?;
+                image::fit_when_free(self.pool, &self.image(), limits)?;
                 return Ok(Layer::Image(self.image()));
             }
             (Some(Limited::Project(id)), false) => self.lift(id)?,

@@ -155,6 +155,22 @@ impl LoopDevice {
             .mount(MountAttrFlags::empty())
     }
 
+    /// Does `work` while the ext4, which is mounted, holds no blocks back
+    /// (`reserved_clusters`, Documentation/ABI/testing/sysfs-fs-ext4). On a full disk it takes some
+    /// of these for the extents of files whose room had been allocated before; then nothing gets a
+    /// block, not even what has just freed one.
+    pub fn without_reserve<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        let name = self.path.file_name().unwrap_or_default();
+        let reserve = Path::new("/sys/fs/ext4").join(name).join("reserved_clusters");
+        let blocks = std::fs::read_to_string(&reserve)
+            .map_err(|error| Error::io("read", &reserve, error))?;
+        let fail = |error| Error::io("write", &reserve, error);
+        std::fs::write(&reserve, "0").map_err(fail)?;
+        let done = work();
+        std::fs::write(&reserve, blocks.trim()).map_err(fail)?;
+        Ok(done)
+    }
+
     /// Grows the filesystem, which is mounted, to the length that the image's file has now.
     pub fn grow(&self, mounted: &OwnedFd, blocks: u64) -> io::Result<()> {
         loop_device::take_new_length(self.file.as_fd())?;

@@ -75,9 +75,8 @@ pub fn mount_root(
         Some(copy) => attach(idmapped(copy, layers.image, user_namespace)?, &stage.join("image"))?,
         None => attach_image(layers.image, &stage.join("image"), user_namespace)?,
     }
-    let unified = stage.join("unified");
     if let Some(image) = layers.unified {
-        attach_image(image, &unified, user_namespace)?;
+        attach_image(image, &stage.join("unified"), user_namespace)?;
     }
     attach(clone_tree(layers.objects, user_namespace)?, &stage.join("objects"))?;
     let disk = stage.join("disk");
@@ -92,12 +91,28 @@ pub fn mount_root(
             }
         }
     }
+    let root = mount_overlay(stage, layers)?;
+    let root = match layers.upper {
+        Upper::Image(image) if is_read_only(&root)? => {
+            drop(root);
+            // The disk is full. The guest must start even so, or nobody could remove its files.
+            LoopDevice::of(image)?.without_reserve(|| mount_overlay(stage, layers))??
+        }
+        _ => root,
+    };
+    refuse_read_only(&root, layers.upper)?;
+    let here = root.try_clone().map_err(|error| Error::io("keep", stage.join("root"), error))?;
+    attach(root, &stage.join("root"))?;
+    Ok(here)
+}
+
+fn mount_overlay(stage: &Path, layers: Layers<'_>) -> Result<OwnedFd> {
     let mut root = Filesystem::open("overlay")?.set("source", "holm")?;
     if layers.unified.is_some() {
-        root = root.set("lowerdir+", unified.join(TREE))?;
+        root = root.set("lowerdir+", stage.join("unified").join(TREE))?;
     }
-    let root = root
-        .set("lowerdir+", stage.join("image"))?
+    let disk = stage.join("disk");
+    root.set("lowerdir+", stage.join("image"))?
         .set("datadir+", stage.join("objects"))?
         .set("upperdir", disk.join(UPPER))?
         .set("workdir", disk.join(WORK))?
@@ -105,11 +120,7 @@ pub fn mount_root(
         .set("redirect_dir", "on")?
         .set("index", "off")?
         .set("xino", if layers.xino { "on" } else { "off" })?
-        .mount(ROOT_FLAGS)?;
-    refuse_read_only(&root, layers.upper)?;
-    let here = root.try_clone().map_err(|error| Error::io("keep", stage.join("root"), error))?;
-    attach(root, &stage.join("root"))?;
-    Ok(here)
+        .mount(ROOT_FLAGS)
 }
 
 fn mount_plain(
@@ -161,11 +172,14 @@ fn mount_upper(upper: Upper<'_>, user_namespace: Option<BorrowedFd<'_>>) -> Resu
 
 /// The kernel mounts an overlay read-only if it cannot create its work directory, and reports that
 /// by the flags alone.
+fn is_read_only(root: &OwnedFd) -> Result<bool> {
+    let found = rustix::fs::fstatvfs(root)
+        .map_err(|errno| Error::io("look at", "the guest's root", errno))?;
+    Ok(found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+}
+
 fn refuse_read_only(root: &OwnedFd, upper: Upper<'_>) -> Result<()> {
-    let flags = rustix::fs::fstatvfs(root)
-        .map_err(|errno| Error::io("look at", "the guest's root", errno))?
-        .f_flag;
-    if !flags.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+    if !is_read_only(root)? {
         return Ok(());
     }
     let disk = match upper {

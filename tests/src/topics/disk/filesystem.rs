@@ -44,8 +44,8 @@ impl Kind {
 }
 
 /// What guests on it have of busybox beside a shell.
-const PROGRAMS: [&str; 11] =
-    ["cat", "cmp", "dd", "df", "ln", "mv", "rm", "chattr", "sync", "ls", "tail"];
+const PROGRAMS: [&str; 12] =
+    ["cat", "cmp", "dd", "df", "ln", "mv", "rm", "chattr", "sync", "ls", "tail", "fallocate"];
 
 /// Does `work` with the sandbox's root on a filesystem of its own, on which base `own` is.
 pub fn on(kind: Kind, sandbox: &mut Sandbox, work: impl FnOnce(&Sandbox)) {

@@ -88,6 +88,18 @@ pub fn fit(pool: &Pool, path: &Path, limits: Limits) -> Result<Fitted, Error> {
     Ok(Fitted::Now)
 }
 
+/// The same for an image that nothing but this guest uses: what lingers of its last run is gone in
+/// a moment, and a size that needs that waits for it.
+pub fn fit_when_free(pool: &Pool, path: &Path, limits: Limits) -> Result<(), Error> {
+    if fit(pool, path, limits)? == Fitted::AtNextStart
+        && change(path, limits)? == Fitted::AtNextStart
+    {
+        drop(DiskImage::lock_when_free(path)?);
+        fit(pool, path, limits)?;
+    }
+    Ok(())
+}
+
 /// Changes the limit of a guest that runs.
 pub fn change(path: &Path, limits: Limits) -> Result<Fitted, Error> {
     let file = File::open(path).map_err(|error| Failed::new("open", path, error))?;
