@@ -1,18 +1,21 @@
 //! The namespaces of a guest, looked at from inside.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::Stdio;
 
 use crate::guest::{pid, status};
 use crate::sandbox::Sandbox;
 use crate::source::{fake_systemd, system};
 use crate::test::{Test, test};
+use crate::topics::accidents::looks::with_fault;
 
 pub const TESTS: &[Test] = &[
     test!(clocks_are_fixed_in_an_ephemeral_guest).bases(&["busybox"]),
     test!(clocks_are_fixed_in_a_guest_that_stays).bases(&["busybox"]),
     test!(clocks_are_fixed_before_init_runs),
     test!(init_has_the_clocks_of_its_children).bases(&["busybox"]),
+    test!(sysctls_of_its_network_leave_no_names_in_the_hosts_proc).bases(&["busybox"]),
 ];
 
 fn clocks_are_fixed_in_an_ephemeral_guest(sandbox: &mut Sandbox) {
@@ -72,4 +75,22 @@ fn init_has_the_clocks_of_its_children(sandbox: &mut Sandbox) {
     assert_eq!(namespace("time"), namespace("time_for_children"));
     sandbox.holm(&["kill", "box"]).ok();
     run.wait().expect("our child");
+}
+
+/// One name for each guest, all in one chain of the directory cache: looking below /proc/sys/net
+/// took everybody longer with each guest.
+fn sysctls_of_its_network_leave_no_names_in_the_hosts_proc(sandbox: &mut Sandbox) {
+    let files = ["ipv4/ping_group_range", "ipv6/conf/eth0/accept_dad", "ipv6/conf/eth0/accept_ra"];
+    let files = files.map(|name| format!("/proc/sys/net/{name}"));
+    let run = ["run", "--base", "busybox", "--"];
+    let read = [&run[..], &["cat"], &files.each_ref().map(String::as_str)].concat();
+    assert_eq!(sandbox.holm(&read).ok().stdout, "0\t65535\n0\n0\n");
+    let start = [&run[..], &["true"]].concat();
+    let opened =
+        |file: &str| with_fault(sandbox, "open,openat:error=EIO", Some(Path::new(file)), &start).1;
+    for file in &files {
+        assert!(!opened(file), "{file}");
+    }
+    // One of the host's, which shows that this would be seen.
+    assert!(opened("/proc/sys/net/ipv4/ip_forward"));
 }

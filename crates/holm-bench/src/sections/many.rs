@@ -1,5 +1,5 @@
-//! `holm ls`, `holm df` and `holm start` beside 1 to 1000 running guests; fifty and a thousand
-//! starts at once.
+//! `holm ls`, `holm df` and `holm start` beside 1 to 1000 running guests, without networks and with
+//! private ones; fifty and a thousand starts at once.
 
 use std::time::Instant;
 
@@ -15,8 +15,11 @@ const COUNTS: [usize; 4] = [1, 50, 200, 1000];
 const AT_ONCE: [(usize, usize); 2] = [(50, 20), (1000, 11)];
 
 pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
-    let beside = beside_others(&stage.holms, n)?;
-    let mut text = beside + "\n";
+    let mut text = String::new();
+    for (others, mode) in [("", "net.mode=none"), (" with private networks", "net.mode=private")] {
+        text += &beside_others(&stage.holms, others, mode, n)?;
+        text.push('\n');
+    }
     for (count, rounds) in AT_ONCE {
         text += &at_once(&stage.holms, count, n.min(rounds))?;
         text.push('\n');
@@ -24,16 +27,17 @@ pub fn run(stage: &Stage, n: usize) -> Result<String, String> {
     Ok(text)
 }
 
-fn beside_others(holms: &[Holm], n: usize) -> Result<String, String> {
+fn beside_others(holms: &[Holm], others: &str, mode: &str, n: usize) -> Result<String, String> {
+    let settings = [&SLEEPER[..], &["--set", mode]].concat();
     let mut text = format!(
-        "Milliseconds with so many minimal guests running{} (median, p10 to p90):\n\n\
+        "Milliseconds with so many minimal guests{others} running{} (median, p10 to p90):\n\n\
          | guests | `holm ls` | `holm df` | `holm start` of one more |\n|---|---:|---:|---:|\n",
         if holms.len() > 1 { " in the Holm root of each build" } else { "" }
     );
     let mut guests: Vec<Sleepers<'_>> = holms.iter().map(Sleepers::new).collect();
     for count in COUNTS {
         for sleepers in &mut guests {
-            let new = sleepers.create_up_to(count)?;
+            let new = sleepers.create_more(count - sleepers.names.len(), &settings)?;
             sleepers.start(&new)?;
         }
         let name = count.to_string();
@@ -41,7 +45,7 @@ fn beside_others(holms: &[Holm], n: usize) -> Result<String, String> {
             let case = |holm: &Holm| Case::of(holm, &name, holm.argv(&[verb]));
             measure(&holms.iter().map(case).collect::<Vec<Case>>(), n)
         };
-        let columns = [looks("ls"), looks("df"), starts(holms, &name, n)];
+        let columns = [looks("ls"), looks("df"), starts(holms, &name, &settings, n)];
         for (index, Outcome { row, .. }) in columns[0].iter().enumerate() {
             let cells: Result<Vec<String>, String> =
                 columns.iter().map(|column| Ok(spread(&column[index].samples.clone()?))).collect();
@@ -59,10 +63,10 @@ fn beside_others(holms: &[Holm], n: usize) -> Result<String, String> {
 }
 
 /// Starts of one more guest.
-fn starts(holms: &[Holm], row: &str, n: usize) -> Vec<Outcome> {
+fn starts(holms: &[Holm], row: &str, settings: &[&str], n: usize) -> Vec<Outcome> {
     let rows = holms.iter().map(|holm| Row::of(holm, row)).collect();
     take_turns(rows, n, 0, |index| {
-        start_new(&holms[index], &[holms[index].guest("more")]).map(|(took, _)| took)
+        start_new(&holms[index], &[holms[index].guest("more")], settings).map(|(took, _)| took)
     })
 }
 
@@ -73,7 +77,7 @@ fn at_once(holms: &[Holm], count: usize, n: usize) -> Result<String, String> {
     let outcomes = take_turns(rows, n, 0, |index| {
         let holm = &holms[index];
         let names: Vec<String> = (0..count).map(|number| holm.guest(&number.to_string())).collect();
-        let (took, cpu) = start_new(holm, &names)?;
+        let (took, cpu) = start_new(holm, &names, &SLEEPER)?;
         // The first is the build that is measured.
         meanwhile.extend((index == 0).then_some(cpu));
         Ok(took)
@@ -99,9 +103,9 @@ fn at_once(holms: &[Holm], count: usize, n: usize) -> Result<String, String> {
 /// Milliseconds of one command that starts new guests, which have run once, and what all CPUs did
 /// meanwhile. Where the filesystem happens to put their directories makes a tenth of a start, so
 /// each round has others.
-fn start_new(holm: &Holm, names: &[String]) -> Result<(f64, CpuTime), String> {
+fn start_new(holm: &Holm, names: &[String], settings: &[&str]) -> Result<(f64, CpuTime), String> {
     for name in names {
-        holm.create(name, &SLEEPER)?;
+        holm.create(name, settings)?;
     }
     let args = |verb| -> Vec<&str> {
         [verb].into_iter().chain(names.iter().map(String::as_str)).collect()

@@ -300,10 +300,10 @@ pub fn restore_ruleset(instance: u8) -> Result<bool, Error> {
 
 /// Makes the guest's side of its network.
 ///
-/// The calling thread must be in the guest's network namespace.
-pub fn configure_inside(network: &Network) -> Result<(), Error> {
-    implementation(network).configure_inside(network)?;
-    lan::configure(network)
+/// The calling thread must be in the guest's network namespace. `proc` is the guest's.
+pub fn configure_inside(network: &Network, proc: BorrowedFd<'_>) -> Result<(), Error> {
+    implementation(network).configure_inside(network, proc)?;
+    lan::configure(network, proc)
 }
 
 /// Whether the host's side of a guest's network is in this network namespace.

@@ -29,8 +29,8 @@ pub trait Mode {
         Ok(())
     }
 
-    /// Makes the guest's side, in the guest's network namespace.
-    fn configure_inside(&self, _network: &Network) -> Result<(), Error> {
+    /// Makes the guest's side, in the guest's network namespace. `proc` is the guest's.
+    fn configure_inside(&self, _network: &Network, _proc: BorrowedFd<'_>) -> Result<(), Error> {
         Ok(())
     }
 

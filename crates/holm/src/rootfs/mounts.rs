@@ -83,6 +83,14 @@ impl<'a> Mounts<'a> {
         &self.tree
     }
 
+    /// The guest's /proc, once it is mounted.
+    pub fn proc(&self) -> Result<OwnedFd> {
+        let path = Path::new("/proc");
+        self.tree
+            .open(path, Links::Refuse)
+            .map_err(|errno| Error::io("open the guest's", path, errno))
+    }
+
     /// Makes the mounts of a part, in the order of the table. For [`Part::Sys`] the caller has
     /// joined the ipc, cgroup and network namespaces of the guest, and still has its own mount
     /// namespace.

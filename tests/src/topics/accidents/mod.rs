@@ -1,7 +1,7 @@
 //! Bad input and accidents: a clear error, nothing left behind, nothing lost.
 
 pub mod killed;
-mod looks;
+pub mod looks;
 mod names;
 mod power;
 pub mod races;

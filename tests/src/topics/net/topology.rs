@@ -63,6 +63,15 @@ impl TestNetns {
         self.holder.id()
     }
 
+    /// Configures a guest's side here.
+    pub fn configure(&self, plan: &Network) {
+        self.with(|| {
+            net::loopback_up().unwrap();
+            let proc = File::open("/proc").unwrap();
+            net::configure_inside(plan, proc.as_fd()).unwrap();
+        });
+    }
+
     /// Moves the calling thread here.
     pub fn join(&self) {
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
@@ -274,10 +283,7 @@ impl Topology {
             net::attach(&plan, netns.fd()).unwrap();
             plan
         });
-        netns.with(|| {
-            net::loopback_up().unwrap();
-            net::configure_inside(&plan).unwrap();
-        });
+        netns.configure(&plan);
         Guest { netns, plan }
     }
 
@@ -299,10 +305,7 @@ impl Topology {
             let netns = TestNetns::new();
             let plan = net::plan(instance, context, net).unwrap();
             net::attach(&plan, netns.fd()).unwrap();
-            netns.with(|| {
-                net::loopback_up().unwrap();
-                net::configure_inside(&plan).unwrap();
-            });
+            netns.configure(&plan);
             let text = net::files(&plan).resolv_conf.unwrap();
             (Guest { netns, plan }, text)
         })

@@ -5,6 +5,7 @@ use holm_sys::process::{Namespace, namespace};
 use super::Assembly;
 use crate::launch::{Error, Result};
 use crate::net;
+use crate::rootfs::Mounts;
 use crate::step;
 
 /// Makes the veth pairs, each with one end in the network namespace of the process behind `pidfd`.
@@ -19,11 +20,12 @@ pub fn attach_network(assembly: &Assembly<'_>, pidfd: BorrowedFd<'_>) -> Result<
 }
 
 /// Configures addresses and routes inside. The caller has joined the guest's namespaces.
-pub fn configure_network(assembly: &Assembly<'_>) -> Result<()> {
+pub fn configure_network(assembly: &Assembly<'_>, mounts: &Mounts<'_>) -> Result<()> {
+    let proc = mounts.proc()?;
     if net::has_own_namespace(assembly.net) {
-        net::set_ping_group_range(assembly.ids.base, assembly.ids.count);
+        net::set_ping_group_range(proc.as_fd(), assembly.ids.base, assembly.ids.count);
     }
-    net::configure_inside(assembly.net)?;
+    net::configure_inside(assembly.net, proc.as_fd())?;
     step::done("net-inside");
     Ok(())
 }

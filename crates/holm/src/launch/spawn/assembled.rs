@@ -152,6 +152,6 @@ fn assemble(
     attach_network(assembly, init)?;
     let _guest_root = GuestRoot::assume(assembly.ids.base)?;
     join_namespaces(assembly, init)?;
-    configure_network(assembly)?;
+    configure_network(assembly, &mounts)?;
     mount_joined(mounts)
 }

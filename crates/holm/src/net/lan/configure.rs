@@ -1,5 +1,7 @@
 //! The guest's side of its interfaces.
 
+use std::os::fd::BorrowedFd;
+
 use super::names::guest_index;
 use crate::net::error::Error;
 use crate::net::netlink::{Batch, Socket};
@@ -10,8 +12,8 @@ use crate::record::Network;
 
 /// Brings the interfaces up, and adds the addresses and routers that are set.
 ///
-/// The calling thread must be in the guest's network namespace.
-pub fn configure(network: &Network) -> Result<(), Error> {
+/// The calling thread must be in the guest's network namespace. `proc` is the guest's.
+pub fn configure(network: &Network, proc: BorrowedFd<'_>) -> Result<(), Error> {
     if network.lan.is_empty() {
         return Ok(());
     }
@@ -20,9 +22,9 @@ pub fn configure(network: &Network) -> Result<(), Error> {
         let (name, index) = (network.lan_name(at), guest_index(network, at));
         if !lan.settings.addresses.is_empty() {
             // It would choose addresses that it cannot send from.
-            sysctl::set_ipv6(&name, "accept_ra", "0");
+            sysctl::set_ipv6(proc, &name, "accept_ra", "0");
         } else if network.has_private_beside() {
-            sysctl::set_ipv6(&name, "accept_ra_defrtr", "0");
+            sysctl::set_ipv6(proc, &name, "accept_ra_defrtr", "0");
         }
         batch.message(Request::BringUpLan, RTM_SETLINK, 0, &link::header(index, IFF_UP));
         for (address, length) in &lan.settings.addresses {

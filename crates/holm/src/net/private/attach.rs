@@ -44,10 +44,10 @@ pub fn reshape(network: &Network) -> Result<(), Error> {
 
 /// Configures `eth0`.
 ///
-/// The calling thread must be in the guest's network namespace.
-pub fn configure_inside(network: &Network) -> Result<(), Error> {
+/// The calling thread must be in the guest's network namespace. `proc` is the guest's.
+pub fn configure_inside(network: &Network, proc: BorrowedFd<'_>) -> Result<(), Error> {
     let mut batch = netlink::Batch::default();
-    forwarding::disable_ipv6_discovery("eth0");
+    forwarding::disable_ipv6_discovery(proc, "eth0");
     veth::configure(&mut batch, network);
     Ok(netlink::Socket::route()?.execute(&mut batch)?)
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use super::super::error::Error;
@@ -52,10 +53,11 @@ fn keep_router_advertisements() -> Result<(), Error> {
 }
 
 /// Disables duplicate address detection (`accept_dad`) and router advertisements (`accept_ra`) on
-/// an interface of the current network namespace: the link has no other hosts, and Holm sets the
-/// addresses. Errors are ignored, because the addresses are usable in any case.
-pub fn disable_ipv6_discovery(interface: &str) {
+/// an interface of the current network namespace, that of the guest with this `proc`: the link has
+/// no other hosts, and Holm sets the addresses. Errors are ignored, because the addresses are
+/// usable in any case.
+pub fn disable_ipv6_discovery(proc: BorrowedFd<'_>, interface: &str) {
     for setting in ["accept_dad", "accept_ra"] {
-        set_ipv6(interface, setting, "0");
+        set_ipv6(proc, interface, setting, "0");
     }
 }

@@ -53,8 +53,8 @@ impl Mode for Private {
         attach::attach(network, netns)
     }
 
-    fn configure_inside(&self, network: &Network) -> Result<(), Error> {
-        attach::configure_inside(network)
+    fn configure_inside(&self, network: &Network, proc: BorrowedFd<'_>) -> Result<(), Error> {
+        attach::configure_inside(network, proc)
     }
 
     fn is_attached(&self, network: &Network) -> Result<bool, Error> {

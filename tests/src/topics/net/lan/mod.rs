@@ -62,10 +62,7 @@ impl Topology {
             net::attach(&plan, netns.fd()).unwrap();
             plan
         });
-        netns.with(|| {
-            net::loopback_up().unwrap();
-            net::configure_inside(&plan).unwrap();
-        });
+        netns.configure(&plan);
         // Frames that come before the bridge has seen both ends up are lost.
         let shown = format!("bridge link show dev {}", plan.lan_port(0).unwrap());
         let end = Instant::now() + PATIENCE;
