@@ -56,7 +56,7 @@ impl DiskImage {
         }
     }
 
-    /// The same when its loop device has gone.
+    /// The same when its loop device has gone, which it does with the mounts of the last run.
     pub fn lock_when_free(path: &Path) -> Result<Self> {
         let begin = Instant::now();
         loop {
@@ -64,7 +64,11 @@ impl DiskImage {
                 return Ok(image);
             }
             if begin.elapsed() >= GONE {
-                return Err(Error::DiskInUse { image: path.to_owned() });
+                let image = path.to_owned();
+                return Err(match LoopDevice::bound(path)? {
+                    Some(_) => Error::DiskMounted { image },
+                    None => Error::DiskInUse { image },
+                });
             }
             std::thread::sleep(TICK);
         }

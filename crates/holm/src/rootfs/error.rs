@@ -37,6 +37,16 @@ pub enum Error {
         /// The image.
         image: PathBuf,
     },
+    /// What a guest's disk image has to be unmounted for must wait.
+    #[error(
+        "the disk image {} is still mounted: a process of the host has files of the guest's last \
+         run open; end it, and start the guest again",
+        image.display()
+    )]
+    DiskMounted {
+        /// The image.
+        image: PathBuf,
+    },
     /// The guest's own files are in the way of a mount.
     #[error(
         "cannot mount on {} in the guest: {reason}; \
@@ -99,6 +109,10 @@ impl Coded for Error {
                 .object(image.display())
                 .reason("something has it open")
                 .remedy(format!("end what `fuser {}` shows", image.display())),
+            Self::DiskMounted { image } => Details::new(Code::DiskUnusable)
+                .object(image.display())
+                .reason("a process of the host has files of the guest's last run open")
+                .remedy("end it"),
             Self::Point { path, reason } => Details::new(Code::MountPointUnusable)
                 .object(path.display())
                 .reason(reason)

@@ -14,7 +14,7 @@ pub const TESTS: &[Test] = &[
     test!(a_full_one_starts),
     test!(what_an_image_cannot_do_is_refused),
     test!(one_loop_device_while_a_mount_lingers),
-    test!(a_size_waits_for_a_mount_that_lingers),
+    test!(a_size_waits_for_the_old_mount),
     test!(a_damaged_image),
     test!(unify_leaves_it_out),
     test!(a_rebuild_makes_another),
@@ -139,7 +139,7 @@ fn one_loop_device_while_a_mount_lingers(sandbox: &mut Sandbox) {
 }
 
 /// A restart does what `set` has promised for it.
-fn a_size_waits_for_a_mount_that_lingers(sandbox: &mut Sandbox) {
+fn a_size_waits_for_the_old_mount(sandbox: &mut Sandbox) {
     on(Kind::Plain, sandbox, |sandbox| {
         launch(sandbox, "box", &["disk.size=32M"]);
         let init = pid(&status(sandbox, "box"), "init_pid");
@@ -147,7 +147,12 @@ fn a_size_waits_for_a_mount_that_lingers(sandbox: &mut Sandbox) {
         let set = sandbox.holm(&["set", "box", "disk.size=24M"]).ok();
         assert!(set.stdout.contains("at the next start: disk.size"), "{set}");
         sandbox.holm(&["kill", "box"]).ok();
-        sandbox.holm(&["start", "box"]).refused(&["disk.img is in use", "fuser", "again"]);
+        sandbox.holm(&["start", "box"]).refused(&[
+            "disk.img is still mounted",
+            "files of the",
+            "last run open; end it",
+            "again",
+        ]);
         std::thread::scope(|scope| {
             let start = scope.spawn(|| sandbox.holm(&["start", "box"]));
             std::thread::sleep(Duration::from_millis(300));

@@ -18,7 +18,7 @@ use Said::{Here, In, Unit};
 
 /// How each message begins. The scripts have the guest `web` and the base `busybox`, and find a new
 /// directory.
-const MESSAGES: [(&str, Said); 117] = [
+const MESSAGES: [(&str, Said); 118] = [
     // The machine
     ("holm must be run as root", In("host::missing::not_root")),
     ("there is no Holm root at", Here("holm --root nowhere ls")),
@@ -124,6 +124,7 @@ const MESSAGES: [(&str, Said); 117] = [
         In("disk::image::what_an_image_cannot_do_is_refused"),
     ),
     ("the disk image DISK cannot become", In("disk::image::its_size_changes")),
+    ("the disk image DISK is still mounted", In("disk::image::a_size_waits_for_the_old_mount")),
     ("the disk image DISK cannot be used", In("disk::image::a_damaged_image")),
     ("a guest with disk.kind = \"plain\" can have limits", In("disk::plain::limits_need_quota")),
     ("the root of guest NAME is a copy", In("disk::plain::it_outlives_restarts_and_not_a_rebuild")),
