@@ -1,5 +1,6 @@
 //! What a guest takes on disk when it is created, and when it has been started once.
 
+use crate::build::SLEEPER;
 use crate::free::allocated;
 use crate::rounds::Row;
 use crate::sections::guests::Sleepers;
@@ -12,7 +13,7 @@ pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
     );
     for holm in &stage.holms {
         let mut sleepers = Sleepers::new(holm);
-        let names = sleepers.create_up_to(1)?;
+        let names = sleepers.create_more(1, &SLEEPER)?;
         let directory = holm.root.join("guests").join(&names[0]);
         let created = allocated(&directory);
         sleepers.start(&names)?;

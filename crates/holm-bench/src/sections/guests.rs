@@ -20,19 +20,14 @@ impl<'a> Sleepers<'a> {
     pub fn one_of_each(stage: &'a Stage) -> Result<Vec<Self>, String> {
         let start = |holm| {
             let mut sleepers = Self::new(holm);
-            let names = sleepers.create_up_to(1)?;
+            let names = sleepers.create_more(1, &SLEEPER)?;
             sleepers.start(&names)?;
             Ok(sleepers)
         };
         stage.holms.iter().map(start).collect()
     }
 
-    /// Creates guests up to `count`, not started; the names of the new ones.
-    pub fn create_up_to(&mut self, count: usize) -> Result<Vec<String>, String> {
-        self.create_more(count - self.names.len(), &SLEEPER)
-    }
-
-    /// Creates so many more guests with settings of their own; their names.
+    /// Creates so many more guests with these settings, not started; their names.
     pub fn create_more(&mut self, count: usize, settings: &[&str]) -> Result<Vec<String>, String> {
         let begin = self.names.len();
         for number in begin..begin + count {

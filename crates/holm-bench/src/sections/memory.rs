@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::build::{Holm, SLEEP};
+use crate::build::{Holm, SLEEP, SLEEPER};
 use crate::peers;
 use crate::rounds::{Case, Row, cell, in_one_line};
 use crate::sections::guests::{Sleepers, init, parent, pids};
@@ -47,7 +47,7 @@ pub fn run(stage: &Stage, _: usize) -> Result<String, String> {
 /// A guest's monitor is init's parent.
 fn holm(build: &Holm) -> Result<(Private, String), String> {
     let mut sleepers = Sleepers::new(build);
-    let names = sleepers.create_up_to(1)?;
+    let names = sleepers.create_more(1, &SLEEPER)?;
     sleepers.start(&names)?;
     let first = init(&names[0])?;
     let monitor = parent(first).filter(|&pid| pid > 1).ok_or("init has no monitor")?;

@@ -20,7 +20,7 @@
 //! ```text
 //! guests/NAME/
 //!   limited   "project ID", when its files have this project id, or "image"
-//!   disk.img  an ext4 with `upper` and `work`, where the filesystem has no project quota
+//!   disk.img  an ext4 with `upper`, `work` and spare files, where there is no project quota
 //! ```
 //!
 //! A unification makes these anew beside it, in `guests/NAME/disk.new`, and exchanges the two.

@@ -27,6 +27,16 @@ pub enum Error {
         /// The private layer's directory.
         disk: PathBuf,
     },
+    /// The private layer has no room for what the overlay needs.
+    #[error(
+        "the guest's disk is full: {} has no room for the overlay's work directory; give it more \
+         (`holm set NAME disk.size=SIZE`), or make room on the host's disk (`df -h`, `df -i`)",
+        disk.display()
+    )]
+    DiskFull {
+        /// The private layer's directory.
+        disk: PathBuf,
+    },
     /// Something has a guest's disk image open, and is no loop device.
     #[error(
         "the disk image {} is in use; end what has it open (`fuser {}` tells), and start the \
@@ -105,6 +115,10 @@ impl Coded for Error {
             Self::ReadOnly { disk } => Details::new(Code::FilesystemUnsupported)
                 .object(disk.display())
                 .remedy("put the Holm root on ext4, XFS or btrfs"),
+            Self::DiskFull { disk } => Details::new(Code::StorageFull)
+                .object(disk.display())
+                .reason("it has no room for the overlay's work directory")
+                .remedy("`holm set NAME disk.size=SIZE`"),
             Self::DiskInUse { image } => Details::new(Code::DiskUnusable)
                 .object(image.display())
                 .reason("something has it open")

@@ -2,7 +2,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use holm_sys::mount;
-use rustix::fs::{CWD, Mode, mkdir};
+use rustix::fs::{CWD, FileType, Mode, mkdir, mknodat, unlink};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MoveMountFlags, move_mount};
 
@@ -16,6 +16,11 @@ pub const UPPER: &str = "upper";
 pub const PLAIN: &str = "root";
 /// The work directory next to it, for overlayfs alone.
 pub const WORK: &str = "work";
+
+/// XFS wants so many at hand to make a directory, of which it takes one.
+const BLOCKS_FOR_A_DIRECTORY: u64 = 128;
+/// Files beside them in a disk image, for their inodes: see [`mount_overlay_of_image`].
+const SPARES: [&str; 3] = ["spare-1", "spare-2", "spare-3"];
 
 /// What a guest's root is made of.
 #[derive(Debug, Clone, Copy)]
@@ -91,19 +96,44 @@ pub fn mount_root(
             }
         }
     }
-    let root = mount_overlay(stage, layers)?;
     let root = match layers.upper {
-        Upper::Image(image) if is_read_only(&root)? => {
-            drop(root);
-            // The disk is full. The guest must start even so, or nobody could remove its files.
-            LoopDevice::of(image)?.without_reserve(|| mount_overlay(stage, layers))??
-        }
-        _ => root,
+        Upper::Image(image) => mount_overlay_of_image(stage, layers, image)?,
+        _ => mount_overlay(stage, layers).map_err(|error| match layers.upper {
+            Upper::Disk(disk) if is_full(&error) => Error::DiskFull { disk: disk.to_owned() },
+            _ => error,
+        })?,
     };
-    refuse_read_only(&root, layers.upper)?;
+    refuse_read_only(&root, layers.upper, &stage.join("disk"))?;
     let here = root.try_clone().map_err(|error| Error::io("keep", stage.join("root"), error))?;
     attach(root, &stage.join("root"))?;
     Ok(here)
+}
+
+/// The guest must start even if its disk is full, or nobody could remove its files. overlayfs makes
+/// its work directory anew, and then tries out in it what takes inodes.
+fn mount_overlay_of_image(stage: &Path, layers: Layers<'_>, image: &Path) -> Result<OwnedFd> {
+    let spares = SPARES.map(|name| stage.join("disk").join(name));
+    let keep = || {
+        for spare in &spares {
+            // There is one, or no inode for it.
+            let _ = mknodat(CWD, spare, FileType::RegularFile, Mode::empty(), 0);
+        }
+    };
+    keep();
+    match mount_overlay(stage, layers) {
+        Ok(root) if !is_read_only(&root)? => return Ok(root),
+        Err(error) if !is_full(&error) => return Err(error),
+        Ok(_) | Err(_) => {}
+    }
+    LoopDevice::of(image)?.without_reserve(|| {
+        for spare in &spares {
+            // One that stays is an inode less.
+            let _ = unlink(spare);
+        }
+        let root = mount_overlay(stage, layers);
+        keep();
+        root
+    })?
 }
 
 fn mount_overlay(stage: &Path, layers: Layers<'_>) -> Result<OwnedFd> {
@@ -178,7 +208,7 @@ fn is_read_only(root: &OwnedFd) -> Result<bool> {
     Ok(found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
-fn refuse_read_only(root: &OwnedFd, upper: Upper<'_>) -> Result<()> {
+fn refuse_read_only(root: &OwnedFd, upper: Upper<'_>, mounted: &Path) -> Result<()> {
     if !is_read_only(root)? {
         return Ok(());
     }
@@ -186,7 +216,20 @@ fn refuse_read_only(root: &OwnedFd, upper: Upper<'_>) -> Result<()> {
         Upper::Disk(path) | Upper::Plain(path) | Upper::Image(path) => path,
         Upper::Memory { .. } => Path::new("tmpfs"),
     };
-    Err(Error::ReadOnly { disk: disk.to_owned() })
+    let disk = disk.to_owned();
+    let left = rustix::fs::statvfs(mounted.join(WORK))
+        .map_err(|errno| Error::io("look at", &disk, errno))?;
+    Err(if left.f_bavail < BLOCKS_FOR_A_DIRECTORY || left.f_favail == 0 {
+        Error::DiskFull { disk }
+    } else {
+        Error::ReadOnly { disk }
+    })
+}
+
+fn is_full(error: &Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error, Error::Mount { source, .. }
+        if matches!(source.kind(), StorageFull | QuotaExceeded))
 }
 
 fn attach(mount: impl AsFd, on: &Path) -> Result<()> {
