@@ -20,7 +20,8 @@ pub enum Error {
     /// The overlay was mounted read-only, for which the kernel returns no error.
     #[error(
         "the guest's root was mounted read-only: {} cannot hold a private layer; \
-         put the Holm root on ext4, XFS or btrfs (`holm doctor` explains)",
+         if it is full, give it more (`holm set NAME disk.size=SIZE`), else put the Holm root on \
+         ext4, XFS or btrfs (`holm doctor` explains)",
         disk.display()
     )]
     ReadOnly {
@@ -112,9 +113,11 @@ impl Coded for Error {
                 let details = Details::new(code).object(kind);
                 if log.is_empty() { details } else { details.reason(format!("{source}: {log}")) }
             }
-            Self::ReadOnly { disk } => Details::new(Code::FilesystemUnsupported)
-                .object(disk.display())
-                .remedy("put the Holm root on ext4, XFS or btrfs"),
+            Self::ReadOnly { disk } => {
+                Details::new(Code::FilesystemUnsupported).object(disk.display()).remedy(
+                    "a larger disk.size if it is full, else the Holm root on ext4, XFS or btrfs",
+                )
+            }
             Self::DiskFull { disk } => Details::new(Code::StorageFull)
                 .object(disk.display())
                 .reason("it has no room for the overlay's work directory")
